@@ -18,8 +18,8 @@ _NEVER_LAST = frozenset(
 """A full stop after these belongs to the word, whatever follows."""
 
 _BEFORE_NUMBER = frozenset(
-    "no nos vol p pp ch sec art ser chap para jan feb mar apr jun jul aug sep sept oct nov dec".split()
-)  # noqa: SIM905
+    "no nos vol p pp ch sec art ser chap para jan feb mar apr jun jul aug sep sept oct nov dec".split()  # noqa: SIM905
+)
 """A full stop after these belongs to the word where a number follows: ``No. 5``, ``Jan. 1``."""
 
 _STARTERS = frozenset(
