@@ -1,0 +1,284 @@
+"""Triples from a dependency parse.
+
+A verb links its subjects to its objects and to the objects of its prepositions; a noun links to
+the noun that a preposition, a possessive or an apposition ties to it.  Subjects are inherited by
+coordinated verbs, complements, participles and relative clauses, and pronouns stand for the
+subject before them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from hybrid_ir.extraction.entities import Entities
+from hybrid_ir.extraction.parse import Doc, Token
+from hybrid_ir.extraction.plurals import singular
+from hybrid_ir.extraction.relations import is_hedged, is_negated, is_passive, join, verb_phrase
+from hybrid_ir.extraction.words import ANAPHORIC, GENERIC, QUANTITIES
+
+Fact = tuple[str, str, str]
+"""Head, relation, tail."""
+
+_SUBJECTS = ("nsubj", "nsubjpass", "csubj")
+_OBJECTS = ("dobj", "attr", "oprd", "dative")
+_NOUN_PREPOSITIONS = frozenset("of in for to with by from between against on at during through via".split())
+_LOOK_THROUGH = frozenset("of in for to with against by between from".split())
+_HYPHENED = {
+    "associated": "is associated with",
+    "related": "is related to",
+    "dependent": "is required by",
+    "induced": "induces",
+    "mediated": "mediates",
+    "borne": "carries",
+    "transmitted": "transmits",
+    "resistant": "does not respond to",
+    "derived": "is source of",
+    "caused": "causes",
+    "linked": "is linked to",
+}
+_REVERSED = frozenset(("resistant",))
+
+
+class Reference(NamedTuple):
+    """What a noun stands for: an entity, and the generic noun it was reached through ("treatment of")."""
+
+    name: str
+    via: str = ""
+
+
+def find_triples(doc: Doc, entities: Entities, topic: str) -> Iterator[Fact]:
+    """All triples in order of appearance; ``topic`` is what the text as a whole is about, or empty."""
+    context = _Context(entities, topic)
+    for sentence in doc.sents:
+        context.subject = ""
+        for token in sentence:
+            if token.pos_ in ("VERB", "AUX") and token.dep_ not in ("aux", "auxpass"):
+                yield from _verb_triples(token, context)
+            elif token.dep_ == "prep" or token.text in ("including", "like"):
+                yield from _noun_preposition(token, context)
+            elif token.dep_ in ("poss", "appos"):
+                yield from _tied_noun(token, context)
+            if token.text == "-":
+                yield from _hyphened(token, context)
+        context.next_sentence()
+
+
+class _Context:
+    """Entities, and the subject of the sentence before for its pronouns."""
+
+    def __init__(self, entities: Entities, topic: str) -> None:
+        self.heads = entities.heads
+        self.topic = topic
+        self.subject = ""
+        self.plural = False
+        self._before = ""
+        self._before_plural = False
+
+    def next_sentence(self) -> None:
+        if self.subject:
+            self._before, self._before_plural = self.subject, self.plural
+
+    def note_subject(self, token: Token, name: str) -> None:
+        if not self.subject:
+            self.subject = name
+            self.plural = token.tag_ in ("NNS", "NNPS") or any(child.dep_ == "conj" for child in token.children)
+
+    def antecedent(self, token: Token) -> str:
+        """The subject before, where its number agrees, else the topic."""
+        plural = token.lower_ in ("they", "these", "those", "them") or token.tag_ == "NNS"
+        if token.lower_ in ("he", "she", "him", "her"):
+            return self.topic or self._before
+        if self._before and self._before_plural == plural:
+            return self._before
+        return "" if plural else self.topic
+
+    def references(self, token: Token, depth: int = 0) -> list[Reference]:
+        """What a noun or pronoun and the nouns coordinated with it stand for."""
+        found: list[Reference] = []
+        for noun in (token, *token.conjuncts) if token.dep_ != "conj" else (token,):
+            found += self._one(noun, depth)
+        return found
+
+    def _one(self, token: Token, depth: int) -> list[Reference]:
+        if token.i in self.heads:
+            return [Reference(self.heads[token.i])]
+        if token.tag_ in ("WDT", "WP") or (token.lower_ == "that" and token.pos_ in ("PRON", "SCONJ")):
+            return self._relative(token, depth)
+        if token.pos_ == "PRON" and token.lower_ in _PRONOUNS:
+            name = self.antecedent(token)
+            return [Reference(name)] if name else []
+        if depth < 2:
+            through = self.through(token, depth)
+            if through:
+                return through
+        if singular(token.lower_) in ANAPHORIC and any(
+            child.lower_ in ("this", "these", "the") for child in token.children
+        ):
+            name = self.antecedent(token)
+            return [Reference(name)] if name else []
+        return []
+
+    def through(self, token: Token, depth: int = 0) -> list[Reference]:
+        """ "Treatment of malaria" stands for malaria, by way of ``treatment of``."""
+        word = singular(token.lower_)
+        for child in token.children:
+            if child.dep_ == "prep" and child.lower_ in _LOOK_THROUGH:
+                via = "" if word in QUANTITIES else f"{word} {child.lower_}"
+                return [
+                    Reference(reference.name, join(via, reference.via))
+                    for noun in child.children
+                    if noun.dep_ == "pobj"
+                    for reference in self.references(noun, depth + 1)
+                ]
+        return []
+
+    def _relative(self, token: Token, depth: int) -> list[Reference]:
+        clause = token
+        while clause.dep_ not in ("relcl", "ROOT"):
+            clause = clause.head
+        if clause.dep_ != "relcl" or depth > 2:
+            return []
+        return self._one(clause.head, depth + 1)
+
+
+_PRONOUNS = frozenset("it they he she this these those them him".split())
+
+
+def _verb_triples(verb: Token, context: _Context) -> Iterator[Fact]:
+    subjects = _subjects(verb, context, 0)
+    if not subjects:
+        return
+    passive = is_passive(verb)
+    phrase = verb_phrase(verb, passive=passive, negated=is_negated(verb), hedged=is_hedged(verb))
+    for relation, target in _targets(verb, phrase, context):
+        for subject in subjects:
+            noun = subject.via.split(" ")[0]
+            yield subject.name, join(noun, relation, target.via), target.name
+
+
+def _subjects(verb: Token, context: _Context, depth: int) -> list[Reference]:
+    """The verb's own subjects, or those it inherits."""
+    own = [child for child in verb.children if child.dep_ in _SUBJECTS]
+    if own:
+        references = [reference for child in own for reference in context.references(child)]
+        if references:
+            context.note_subject(own[0], references[0].name)
+        return references
+    if depth > 4:
+        return []
+    if verb.dep_ == "acl":
+        return context.references(verb.head)[:1]
+    if verb.dep_ == "relcl" and any(child.dep_ == "nsubj" for child in verb.children):
+        return context.references(verb.head)[:1]
+    if verb.dep_ in ("conj", "xcomp") and verb.head.pos_ in ("VERB", "AUX"):
+        return _subjects(verb.head, context, depth + 1)
+    if verb.dep_ == "advcl" and verb.tag_ in ("VBG", "VBN") and verb.head.pos_ in ("VERB", "AUX"):
+        return _subjects(verb.head, context, depth + 1)
+    if verb.dep_ == "ROOT" and context.topic and verb.tag_ in ("VBZ", "VBN", "VBD") and not _expletive(verb):
+        return [Reference(context.topic)]  # a note leaves its subject out: "Causes paralysis."
+    return []
+
+
+def _expletive(verb: Token) -> bool:
+    return any(child.dep_ == "expl" for child in verb.children)
+
+
+def _targets(verb: Token, phrase: str, context: _Context) -> Iterator[tuple[str, Reference]]:
+    """(relation, object) for each object of the verb and of its prepositions."""
+    for child in verb.children:
+        if child.dep_ in _OBJECTS:
+            for reference in context.references(child):
+                yield phrase, reference
+            if child.dep_ == "attr" and child.i in context.heads:
+                yield from ((phrase, reference) for reference in context.through(child))  # "is inhibitor of"
+        elif child.dep_ == "acomp":
+            yield from _prepositions(child, join(phrase, child.lower_), context)
+        elif child.dep_ == "prep" or child.dep_ == "agent":
+            yield from _preposition(child, phrase, context)
+        elif child.dep_ == "prt":
+            yield from _prepositions(child, phrase, context)
+
+
+def _prepositions(token: Token, phrase: str, context: _Context) -> Iterator[tuple[str, Reference]]:
+    for child in token.children:
+        if child.dep_ == "prep":
+            yield from _preposition(child, phrase, context)
+
+
+def _preposition(preposition: Token, phrase: str, context: _Context) -> Iterator[tuple[str, Reference]]:
+    relation = join(phrase, preposition.lower_)
+    for child in preposition.children:
+        if child.dep_ == "pobj":
+            for reference in context.references(child):
+                yield relation, reference
+        elif child.dep_ == "pcomp" and child.pos_ == "VERB":  # "used for treating malaria"
+            for target in child.children:
+                if target.dep_ == "dobj":
+                    for reference in context.references(target):
+                        yield join(relation, child.lower_), reference
+        elif child.dep_ == "prep":  # "from within"
+            yield from _preposition(child, relation, context)
+
+
+def _noun_preposition(preposition: Token, context: _Context) -> Iterator[Fact]:
+    noun = preposition.head
+    if noun.pos_ not in ("NOUN", "PROPN"):
+        return
+    targets = [
+        reference for child in preposition.children if child.dep_ == "pobj" for reference in context.references(child)
+    ]
+    word = preposition.lower_
+    if word in ("including", "like") or _is_such_as(preposition):
+        for source in context.references(noun)[:1]:
+            for target in targets:
+                yield target.name, "is a", source.name
+    elif noun.i in context.heads and word in _NOUN_PREPOSITIONS:
+        for target in targets:
+            yield context.heads[noun.i], join(word, target.via), target.name
+    elif word in ("with", "by") and singular(noun.lower_) in GENERIC:
+        for patient in context.through(noun):  # "treatment of malaria with artemisinin"
+            if patient.via and all(patient.name != target.name for target in targets):
+                for target in targets:
+                    yield target.name, patient.via, patient.name
+
+
+def _is_such_as(preposition: Token) -> bool:
+    if preposition.lower_ != "as":
+        return False
+    return bool(preposition.i > 0 and preposition.doc[preposition.i - 1].lower_ == "such")
+
+
+def _tied_noun(token: Token, context: _Context) -> Iterator[Fact]:
+    head = context.heads.get(token.head.i)
+    if head is None:
+        return
+    relation = "of" if token.dep_ == "poss" else "is"
+    if token.dep_ == "appos" and token.i > 0 and token.doc[token.left_edge.i - 1].text == "(":
+        return  # brackets hold figures, examples and abbreviations: see aliases
+    if token.dep_ == "poss" and token.tag_ == "PRP$":
+        name = context.subject or context.antecedent(token)
+        targets = [Reference(name)] if name else []
+    else:
+        targets = context.references(token)
+    for target in targets:
+        if token.dep_ == "appos":
+            yield head, relation, target.name
+        else:
+            yield head, relation, target.name
+
+
+def _hyphened(hyphen: Token, context: _Context) -> Iterator[Fact]:
+    """ "Lidocaine-induced asystole": lidocaine induces asystole."""
+    doc = hyphen.doc
+    if not 0 < hyphen.i < len(doc) - 1:
+        return
+    cause, word = doc[hyphen.i - 1], doc[hyphen.i + 1]
+    relation = _HYPHENED.get(word.lower_)
+    noun = word.head if word.head.pos_ in ("NOUN", "PROPN") else None
+    name = context.heads.get(cause.i)
+    if relation is None or noun is None or noun.i <= word.i or name is None:
+        return
+    effect = context.heads.get(noun.i)
+    if effect:
+        yield (effect, relation, name) if word.lower_ in _REVERSED else (name, relation, effect)
