@@ -8,12 +8,13 @@ from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
+from hybrid_ir.corpus.source import file_id
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 CORPUS = EXAMPLES / "corpus"
 
 NOTES = {path.relative_to(CORPUS).as_posix(): path.read_text("utf-8") for path in sorted(CORPUS.rglob("*.md"))}
-# how the reader of Markdown names a note: its path without the ending
-DOCUMENT_IDS = {name.removesuffix(".md"): name for name in NOTES}
+DOCUMENT_IDS = {file_id(str(CORPUS / name)): name for name in NOTES}
 QUESTIONS = [json.loads(line) for line in (EXAMPLES / "questions.jsonl").read_text("utf-8").splitlines()]
 
 
@@ -28,6 +29,16 @@ def test_every_note_is_a_titled_short_text() -> None:
     for name, text in NOTES.items():
         assert re.match(r"# \S.*\n\n\S", text), name
         assert 80 <= len(text.split()) <= 300, name
+
+
+def test_no_two_notes_get_the_same_document_id() -> None:
+    assert len(DOCUMENT_IDS) == len(NOTES)
+
+
+def test_the_readme_counts_right() -> None:
+    readme = (EXAMPLES / "README.md").read_text("utf-8")
+    assert f"{len(NOTES)} short medical notes" in readme
+    assert f"{len(QUESTIONS)}\nquestions" in readme
 
 
 def test_titles_are_unique() -> None:
