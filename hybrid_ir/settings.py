@@ -108,7 +108,7 @@ class BuildSettings(_Group):
     entity_encoder: EncoderSettings = EncoderSettings(title="none", max_passage_tokens=32)
     graph: GraphSettings = GraphSettings()
     shards: Positive | Literal["auto"] = "auto"
-    """Document shards of a segment; ``auto``: one for each 8 MiB of corpus files."""
+    """Document shards of a segment; ``auto``: one for each 2 MiB of corpus files, 4096 at most."""
     vectors_per_shard: Positive = 1_000_000
     """Most vectors in one FAISS shard."""
     max_error_share: Share = 0.5

@@ -37,7 +37,7 @@ class Tower:
         self._settings = settings
         self._longest = int(getattr(model.config, "max_position_embeddings", 512))
         self.dimension = int(model.config.hidden_size)
-        self.revision = location.revision(getattr(model.config, "_commit_hash", None))
+        self.commit: str | None = getattr(model.config, "_commit_hash", None)
 
     def encode(self, texts: Sequence[str], max_tokens: int, pairs: Sequence[str] | None = None) -> Vectors:
         """Encode texts, or (text, pair) where the model was trained on title and text as a pair.
@@ -98,9 +98,9 @@ class TransformerEncoder:
         settings = self._settings
         return {
             "model": self._location.name,
-            "revision": self._passages.revision,
+            "revision": self._revision(self._location),
             "query_model": self._query_location.name,
-            "query_revision": self._queries.revision,
+            "query_revision": self._revision(self._query_location),
             "pooling": settings.pooling,
             "title": settings.title,
             "max_passage_tokens": str(settings.max_passage_tokens),
@@ -108,6 +108,12 @@ class TransformerEncoder:
             "normalise": str(settings.normalise).lower(),
             "dtype": settings.dtype,
         }
+
+    def _revision(self, location: ModelLocation) -> str:
+        """Only a model from the hub must be loaded to tell its version."""
+        if location.folder is not None:
+            return location.revision(None)
+        return location.revision((self._passages if location is self._location else self._queries).commit)
 
     def encode_queries(self, texts: Sequence[str]) -> Vectors:
         return self._queries.encode([_clean(text) for text in texts], self._settings.max_query_tokens)

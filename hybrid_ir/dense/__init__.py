@@ -1,0 +1,1 @@
+"""Vectors -> FAISS shards; query vectors -> ranked chunks."""

@@ -1,0 +1,1 @@
+"""Triples -> the knowledge-graph index; seeds -> scores of entities and chunks."""

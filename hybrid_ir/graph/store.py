@@ -1,0 +1,117 @@
+"""The knowledge-graph index on disk: written once by a build, mapped into memory by its readers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from hybrid_ir.graph.chunk_links import ChunkLinks
+from hybrid_ir.graph.knowledge_graph import KnowledgeGraph, Numbers, indptr
+from hybrid_ir.index.store import FileEntry, Store
+
+PARTITION = "graph/partition-00000"
+
+
+@dataclass(frozen=True)
+class StoredGraph:
+    """Arrays of a build, CSR throughout: row i of (indptr, x) is x[indptr[i]:indptr[i + 1]].
+
+    G_ent by the edge's tail: ``source`` (head), ``relation``, ``weight``.  M by entity:
+    ``mention_chunk``.  G_doc by the citing or similar chunk: ``link_target``, ``link_weight``.
+    """
+
+    entity_names: pa.Array
+    document_counts: NDArray[np.int64]
+    """Chunks that hold each entity."""
+    relation_names: pa.Array
+    chunks: int
+    edge_indptr: Numbers
+    edge_source: Numbers
+    edge_relation: Numbers
+    edge_weight: NDArray[np.float32]
+    mention_indptr: Numbers
+    mention_chunk: Numbers
+    link_indptr: Numbers
+    link_target: Numbers
+    link_weight: NDArray[np.float32]
+
+    @property
+    def entities(self) -> int:
+        return len(self.entity_names)
+
+
+def write(
+    store: Store,
+    folder: str,
+    graph: KnowledgeGraph,
+    synonyms: tuple[Numbers, Numbers, NDArray[np.float32]],
+    links: ChunkLinks,
+    chunks: int,
+) -> dict[str, FileEntry]:
+    """Write G_ent (with each synonym pair once, lower number first, as relation 0), M and G_doc.
+
+    Returns the entries of the files written, by name.
+    """
+    entities = len(graph.entities)
+    a, b, cosine = synonyms
+    head, tail = np.concatenate([graph.head, a]), np.concatenate([graph.tail, b])
+    relation = np.concatenate([graph.relation, np.zeros(len(a), np.int64)])
+    weight = np.concatenate([graph.weight, cosine]).astype(np.float32)
+    order = np.lexsort((relation, head, tail))
+    mention_indptr = indptr(graph.mention_entity, entities)
+    files: dict[str, FileEntry] = {}
+
+    def table(name: str, content: pa.Table) -> None:
+        files[f"{folder}/{name}"] = store.write_table(f"{folder}/{name}", content)
+
+    def array(name: str, content: NDArray[Any]) -> None:
+        files[f"{folder}/{name}.npy"] = store.write_array(f"{folder}/{name}.npy", content)
+
+    numbers = np.arange(entities)
+    table(
+        "entities/part-00000.parquet",
+        pa.table({"id": numbers, "name": graph.entities, "chunks": np.diff(mention_indptr)}),
+    )
+    table("relations/part-00000.parquet", pa.table({"id": np.arange(len(graph.relations)), "name": graph.relations}))
+    array(f"{PARTITION}/entities", numbers)
+    array(f"{PARTITION}/indptr", indptr(tail[order], entities))
+    array(f"{PARTITION}/source", head[order])
+    array(f"{PARTITION}/relation", relation[order].astype(np.int32))
+    array(f"{PARTITION}/weight", weight[order])
+    array("mentions/indptr", mention_indptr)
+    array("mentions/chunk", graph.mention_chunk)
+    array("chunk_links/indptr", indptr(links.source, chunks))
+    array("chunk_links/target", links.target)
+    array("chunk_links/weight", links.weight)
+    array("chunk_links/kind", links.kind)
+    return files
+
+
+def open_graph(store: Store, folder: str) -> StoredGraph:
+    """Map a build's arrays; nothing is copied but the entity names."""
+    entities = store.read_table(f"{folder}/entities/part-00000.parquet", ["name", "chunks"])
+    relations = store.read_table(f"{folder}/relations/part-00000.parquet", ["name"])
+
+    def array(name: str) -> NDArray[Any]:
+        return store.array(f"{folder}/{name}.npy")
+
+    link_indptr = array("chunk_links/indptr")
+    return StoredGraph(
+        entity_names=entities["name"].combine_chunks(),
+        document_counts=entities["chunks"].to_numpy(),
+        relation_names=relations["name"].combine_chunks(),
+        chunks=len(link_indptr) - 1,
+        edge_indptr=array(f"{PARTITION}/indptr"),
+        edge_source=array(f"{PARTITION}/source"),
+        edge_relation=array(f"{PARTITION}/relation"),
+        edge_weight=array(f"{PARTITION}/weight"),
+        mention_indptr=array("mentions/indptr"),
+        mention_chunk=array("mentions/chunk"),
+        link_indptr=link_indptr,
+        link_target=array("chunk_links/target"),
+        link_weight=array("chunk_links/weight"),
+    )

@@ -1,0 +1,73 @@
+"""The chunks of a build, read one row group at a time."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from functools import lru_cache
+from itertools import accumulate
+from threading import Lock
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hybrid_ir.errors import BadInput, NotFound
+from hybrid_ir.index import layout, tables
+from hybrid_ir.index.manifest import Manifest
+from hybrid_ir.index.store import ROWS_PER_GROUP, Store
+from hybrid_ir.records import Chunk
+
+GROUPS_KEPT = 512
+"""Row groups held in memory, about 150 KB each."""
+
+
+class ChunkStore:
+    """Numbers run over the segments' shards in order; see :meth:`Manifest.chunk_offsets`."""
+
+    def __init__(self, store: Store, manifest: Manifest) -> None:
+        self._store = store
+        self._build_id = manifest.build_id
+        self._shards = [(s.id, number, s.shards) for s in manifest.segments for number in range(s.shards)]
+        rows = [count for s in manifest.segments for count in s.chunks_per_shard]
+        self._starts = [0, *accumulate(rows)]
+        self._segments = [(segment.id, segment.shards) for segment in manifest.segments]
+        self._tombstones = frozenset(manifest.tombstones)
+        self._files: dict[int, pq.ParquetFile] = {}
+        self._lock = Lock()
+        self._group = lru_cache(GROUPS_KEPT)(self._read_group)
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    def by_number(self, number: int) -> Chunk:
+        if not 0 <= number < len(self):
+            raise BadInput(f"Chunk number {number} is outside this build (0 to {len(self) - 1}).")
+        shard = bisect_right(self._starts, number) - 1
+        group, row = divmod(number - self._starts[shard], ROWS_PER_GROUP)
+        return self._group(shard, group)[row]
+
+    def by_id(self, chunk_id: str) -> Chunk:
+        document_id, _, position = chunk_id.rpartition("#")
+        if document_id and position.isdigit() and document_id not in self._tombstones:
+            # The newest segment that holds the document has its live version.
+            for segment_id, shards in reversed(self._segments):
+                name = layout.shard(segment_id, "chunks", layout.shard_of(document_id, shards))
+                file = self._store.open_parquet(name)
+                for group in range(file.num_row_groups):
+                    statistics = file.metadata.row_group(group).column(0).statistics
+                    if statistics is not None and not statistics.min <= chunk_id <= statistics.max:
+                        continue
+                    table = file.read_row_group(group)
+                    found = table.filter(pc.equal(table["id"], chunk_id))
+                    if found.num_rows:
+                        return tables.chunks_of(found)[0]
+        raise NotFound(
+            f"No chunk {chunk_id!r} in build {self._build_id}. A chunk's id is its document's id, #, and a number."
+        )
+
+    def _read_group(self, shard: int, group: int) -> list[Chunk]:
+        segment_id, number, _ = self._shards[shard]
+        with self._lock:  # a Parquet reader is not for two threads at once
+            if shard not in self._files:
+                self._files[shard] = self._store.open_parquet(layout.shard(segment_id, "chunks", number))
+            table = self._files[shard].read_row_group(group)
+        return tables.chunks_of(table)

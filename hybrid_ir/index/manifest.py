@@ -1,0 +1,138 @@
+"""What a segment and a build promise about their files.  Readers believe nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from hybrid_ir.errors import Conflict, Damaged, NotFound
+from hybrid_ir.index import layout
+from hybrid_ir.index.store import FileEntry, Store
+from hybrid_ir.records import Record
+from hybrid_ir.settings import BuildSettings
+
+FORMAT = 1
+"""Raised when a reader of the old files would go wrong."""
+
+
+class Fingerprints(Record):
+    """The models that a build was made with; a query must use the same."""
+
+    extractor: dict[str, str]
+    chunk_encoder: dict[str, str]
+    entity_encoder: dict[str, str]
+
+
+class Segment(Record):
+    """What one run added; never changed afterwards."""
+
+    id: str
+    shards: int
+    chunks_per_shard: tuple[int, ...]
+    """Rows of each shard's chunk table; their running sum numbers the chunks."""
+    dense_shards: int
+    documents: int
+    errors: int
+    files: dict[str, FileEntry]
+
+
+class Counts(Record):
+    documents: int
+    chunks: int
+    entities: int
+    relations: int
+    triples: int
+    """Distinct (chunk, head, relation, tail)."""
+    edges: int
+    """Distinct (head, relation, tail)."""
+    synonym_edges: int
+    """Unordered pairs."""
+    mentions: int
+    similarity_links: int
+    citation_links: int
+    errors: int
+
+
+class Manifest(Record):
+    """Written last.  It names no time and no machine: two undisturbed runs write the same bytes."""
+
+    format: int = FORMAT
+    build_id: str
+    settings: BuildSettings
+    fingerprints: Fingerprints
+    segments: tuple[Segment, ...]
+    tombstones: tuple[str, ...] = ()
+    """Ids of deleted documents."""
+    counts: Counts
+    files: dict[str, FileEntry] = Field(default_factory=dict)
+    """Of the build itself; the segments list their own."""
+
+    def chunk_offsets(self) -> dict[tuple[str, int], int]:
+        """(segment id, shard) -> the number of its first chunk; chunks are numbered in this order."""
+        offsets, total = {}, 0
+        for segment in self.segments:
+            for shard, rows in enumerate(segment.chunks_per_shard):
+                offsets[segment.id, shard] = total
+                total += rows
+        return offsets
+
+    def all_files(self) -> dict[str, FileEntry]:
+        """Every file that this build needs, by its name in the root."""
+        files = dict(self.files)
+        for segment in self.segments:
+            files.update(segment.files)
+        return files
+
+
+def digest(*parts: Any) -> str:
+    """Twelve hex digits that name a thing by what it was made from."""
+    text = json.dumps(parts, sort_keys=True, ensure_ascii=False, default=lambda part: part.model_dump(mode="json"))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def publish(store: Store, manifest: Manifest) -> None:
+    """Write the manifest, then point ``CURRENT`` at it: the last two writes of a job."""
+    store.write(layout.manifest(manifest.build_id), (manifest.model_dump_json(indent=1) + "\n").encode())
+    store.write(layout.CURRENT, f"{manifest.build_id}\n".encode())
+
+
+def current(store: Store) -> str | None:
+    """The id of the published build; ``None`` where nothing was published yet."""
+    return store.read(layout.CURRENT).decode("ascii", "replace").strip() if store.exists(layout.CURRENT) else None
+
+
+def read(store: Store, build_id: str | None = None) -> Manifest:
+    """The manifest of a build, the published one by default."""
+    build_id = build_id or current(store)
+    if build_id is None:
+        raise NotFound(f"{store.uri} holds no index. Build one: hybrid-ir index --corpus PATH --root {store.uri}")
+    name = layout.manifest(build_id)
+    if not store.exists(name):
+        raise NotFound(f"{store.uri} has no build {build_id}: {name} is missing.")
+    data = store.read(name)
+    try:
+        found = json.loads(data).get("format")
+        if found != FORMAT:
+            raise Conflict(f"{store.path(name)}: format {found}; this version reads format {FORMAT}. Index again.")
+        return Manifest.model_validate_json(data)
+    except (ValidationError, ValueError, AttributeError) as error:
+        raise Damaged(f"{store.path(name)}: not a manifest ({str(error).splitlines()[0]}).") from error
+
+
+def verify(store: Store, manifest: Manifest) -> list[str]:
+    """One sentence for each file that is not what the manifest promises; none: the build is whole."""
+    faults = []
+    for name, entry in sorted(manifest.all_files().items()):
+        try:
+            size, sha256 = store.sha256(name)
+        except Damaged as error:
+            faults.append(str(error))
+            continue
+        if size != entry.bytes:
+            faults.append(f"{store.path(name)}: {size} bytes, the manifest says {entry.bytes}.")
+        elif sha256 != entry.sha256:
+            faults.append(f"{store.path(name)}: the content differs from the manifest's checksum.")
+    return faults

@@ -1,0 +1,109 @@
+"""A published build, opened for questions: every part loads when it is first used."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from hybrid_ir import encoders
+from hybrid_ir.dense.index import DenseIndex, Shard
+from hybrid_ir.errors import Conflict
+from hybrid_ir.extraction.load import load as load_extractor
+from hybrid_ir.graph.pagerank import PageRank
+from hybrid_ir.graph.store import StoredGraph, open_graph
+from hybrid_ir.index import layout, manifest
+from hybrid_ir.index.assembly import ENTITY_VECTORS, open_dense
+from hybrid_ir.index.chunk_store import ChunkStore
+from hybrid_ir.index.manifest import Manifest
+from hybrid_ir.index.store import Store
+from hybrid_ir.reasoning.extractive import ExtractiveReasoner
+from hybrid_ir.retrieval.dense_path import DensePath
+from hybrid_ir.retrieval.graph_path import GraphPath
+from hybrid_ir.retrieval.linking import Linker
+from hybrid_ir.roles import Encoder, Extractor, Reasoner
+from hybrid_ir.settings import Settings
+
+
+class Index:
+    """The parts of one build, with the models that its manifest names."""
+
+    def __init__(self, store: Store, found: Manifest, settings: Settings) -> None:
+        self.store, self.manifest, self.settings = store, found, settings
+        self._folder = layout.build(found.build_id)
+
+    @property
+    def build_id(self) -> str:
+        return self.manifest.build_id
+
+    @cached_property
+    def chunks(self) -> ChunkStore:
+        return ChunkStore(self.store, self.manifest)
+
+    @cached_property
+    def graph(self) -> StoredGraph:
+        return open_graph(self.store, self._folder)
+
+    @cached_property
+    def extractor(self) -> Extractor:
+        extractor = load_extractor(self.settings.build.extractor)
+        _check("extractor", self.manifest.fingerprints.extractor, extractor.fingerprint)
+        return extractor
+
+    @cached_property
+    def chunk_encoder(self) -> Encoder:
+        encoder = encoders.load(self.settings.build.chunk_encoder)
+        _check("chunk encoder", self.manifest.fingerprints.chunk_encoder, encoder.fingerprint)
+        return encoder
+
+    @cached_property
+    def entity_encoder(self) -> Encoder:
+        encoder = encoders.load(self.settings.build.entity_encoder)
+        _check("entity encoder", self.manifest.fingerprints.entity_encoder, encoder.fingerprint)
+        return encoder
+
+    @cached_property
+    def dense_path(self) -> DensePath:
+        return DensePath(open_dense(self.store, self.manifest.segments), self.chunk_encoder)
+
+    @cached_property
+    def graph_path(self) -> GraphPath:
+        name = f"{self._folder}/{ENTITY_VECTORS}"
+        vectors = DenseIndex(self.store, [Shard(name)] if name in self.manifest.files else [])
+        linker = Linker(self.graph.entity_names, vectors, self.entity_encoder, self.settings.linker)
+        scorer = PageRank(self.graph, self.settings.graph_path)
+        return GraphPath(linker, scorer, self.extractor, self.graph.document_counts, self.settings.graph_path)
+
+    @cached_property
+    def reasoner(self) -> Reasoner:
+        return ExtractiveReasoner(self.chunk_encoder, self.extractor)
+
+
+def open_index(root: str, settings: Settings | None = None, build_id: str | None = None) -> Index:
+    """Open a root's published build, or the one named.
+
+    Without settings it is opened with those it was built with; with settings, an encoder or
+    extractor other than the build's is a :class:`Conflict`, on opening for what the settings
+    show and on first use for what only the models show.
+    """
+    store = Store(root)
+    found = manifest.read(store, build_id)
+    if settings is None:
+        return Index(store, found, Settings(build=found.settings))
+    for part in ("chunk_encoder", "entity_encoder", "extractor"):
+        built, given = getattr(found.settings, part), getattr(settings.build, part)
+        irrelevant = {"device", "batch_size"}
+        _check(
+            part.replace("_", " "),
+            {k: str(v) for k, v in built.model_dump(exclude=irrelevant).items()},
+            {k: str(v) for k, v in given.model_dump(exclude=irrelevant).items()},
+        )
+    return Index(store, found, settings)
+
+
+def _check(part: str, built: dict[str, str], given: dict[str, str]) -> None:
+    differing = sorted(key for key in built.keys() | given.keys() if built.get(key) != given.get(key))
+    if differing:
+        key = differing[0]
+        raise Conflict(
+            f"The index was built with another {part}: {key} is {built.get(key)!r} there and {given.get(key)!r} here. "
+            "Use the settings it was built with, or index the corpus again."
+        )

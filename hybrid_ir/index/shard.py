@@ -1,0 +1,217 @@
+"""The stages of one shard: parsed documents -> chunks -> mentions, triples and vectors.
+
+A stage reads whole files and writes whole files, then a marker that says what it wrote.  Where
+the marker stands the stage is done and is not done again, so a job that was killed goes on
+where it was.  File names depend on the shard alone, so a task run twice overwrites itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pydantic import Field
+
+from hybrid_ir.corpus.chunker import chunk as chunk_document
+from hybrid_ir.corpus.formats import read as read_file
+from hybrid_ir.corpus.revisions import resolve
+from hybrid_ir.index import layout, tables
+from hybrid_ir.index.store import FileEntry, Store
+from hybrid_ir.records import Chunk, Deletion, Document, ErrorRecord, Record, SourceFile
+from hybrid_ir.roles import Encoder, Extractor
+from hybrid_ir.settings import BuildSettings
+
+RECORDS_PER_PART = 20_000
+"""Parsed records held in memory by a reader, and rows of one file that it writes."""
+
+Parsed = Document | Deletion | ErrorRecord
+PARSED_KINDS: dict[str, type[Document] | type[Deletion] | type[ErrorRecord]] = {
+    "document": Document,
+    "deletion": Deletion,
+    "error": ErrorRecord,
+}
+
+
+class StageResult(Record):
+    """What a stage did to a shard; stored as its marker."""
+
+    stage: str
+    shard: int
+    rows: int
+    """Documents for ``chunk``, chunks for ``extract`` and ``encode``."""
+    chunks: int = 0
+    errors: int = 0
+    files: dict[str, FileEntry] = Field(default_factory=dict)
+    skipped: bool = False
+    """It was already done when this run came to it; not part of the marker."""
+
+
+@dataclass(frozen=True)
+class SegmentPlan:
+    """Where a segment lies and how it is made; small enough to travel with every task."""
+
+    store: Store
+    segment_id: str
+    shards: int
+    settings: BuildSettings
+
+
+def read(plan: SegmentPlan, part: str, files: Sequence[SourceFile]) -> StageResult:
+    """Parse a few files and lay their records out by shard, as ``work/…/parsed/<part>-<n>.parquet``."""
+    if (done := _done(plan, f"read-{part}", 0)) is not None:
+        return done
+    records = (record for file in files for record in read_file(file, plan.settings.reader))
+    rows = errors = 0
+    for number, batch in enumerate(_batches(records, RECORDS_PER_PART)):
+        rows += len(batch)
+        errors += sum(isinstance(record, ErrorRecord) for record in batch)
+        plan.store.write_table(
+            f"{layout.work(plan.segment_id)}/parsed/{part}-{number:05d}.parquet", _parsed_table(plan.shards, batch)
+        )
+    return _finish(plan, StageResult(stage=f"read-{part}", shard=0, rows=rows, errors=errors))
+
+
+def chunk(plan: SegmentPlan, shard: int) -> StageResult:
+    """Gather a shard's documents from all parts, settle duplicates, and cut them into chunks."""
+    if (done := _done(plan, "chunk", shard)) is not None:
+        return done
+    records: list[Document | Deletion] = []
+    errors: list[ErrorRecord] = []
+    for name in plan.store.files(f"{layout.work(plan.segment_id)}/parsed"):
+        table = plan.store.read_table(name, where=[("shard", "=", shard)])
+        for kind, data in zip(table["kind"].to_pylist(), table["record"].to_pylist(), strict=True):
+            record = PARSED_KINDS[kind].model_validate_json(data)
+            if isinstance(record, ErrorRecord):
+                errors.append(record)
+            else:
+                records.append(record)
+    documents, duplicates = resolve(records)
+    errors += duplicates
+
+    chunks: list[Chunk] = []
+    rows: list[tuple[Document, int, int]] = []
+    for document in documents:
+        try:
+            cut = chunk_document(document, plan.settings.chunker)
+        except Exception as error:
+            errors.append(_error(document.id, document.source, "chunk", error))
+            continue
+        if not cut:
+            reason = "The document has no text."
+            errors.append(ErrorRecord(subject=document.id, source=document.source, stage="chunk", reason=reason))
+            continue
+        rows.append((document, len(chunks), len(cut)))
+        chunks += cut
+    files = {
+        name: plan.store.write_table(name, table)
+        for name, table in (
+            (_name(plan, "documents", shard), tables.document_table(rows)),
+            (_name(plan, "chunks", shard), tables.chunk_table(chunks)),
+            (_name(plan, "errors-read", shard), tables.error_table(errors)),
+        )
+    }
+    result = StageResult(
+        stage="chunk", shard=shard, rows=len(rows), chunks=len(chunks), errors=len(errors), files=files
+    )
+    return _finish(plan, result)
+
+
+def extract(plan: SegmentPlan, shard: int, extractor: Extractor) -> StageResult:
+    """Mentions and triples of every chunk; a chunk that fails becomes an error record."""
+    if (done := _done(plan, "extract", shard)) is not None:
+        return done
+    chunks = load_chunks(plan, shard)
+    mentions: list[dict[str, object]] = []
+    triples: list[dict[str, object]] = []
+    errors: list[ErrorRecord] = []
+    kind = extractor.fingerprint["kind"]
+    for row, (piece, found) in enumerate(zip(chunks, extractor.extract(chunks), strict=True)):
+        if isinstance(found, str):
+            errors.append(ErrorRecord(subject=piece.id, source=piece.source, stage="extract", reason=found))
+            continue
+        where = {"chunk": row, "chunk_id": piece.id}
+        mentions += [{**where, "name": name} for name in dict.fromkeys(found.mentions)]
+        triples += [
+            {**where, "head": t.head, "relation": t.relation, "tail": t.tail, "extractor": kind}
+            for t in dict.fromkeys(found.triples)
+        ]
+    files = {
+        name: plan.store.write_table(name, table)
+        for name, table in (
+            (_name(plan, "mentions", shard), pa.Table.from_pylist(mentions, schema=tables.MENTIONS)),
+            (_name(plan, "triples", shard), pa.Table.from_pylist(triples, schema=tables.TRIPLES)),
+            (_name(plan, "errors-extract", shard), tables.error_table(errors)),
+        )
+    }
+    return _finish(plan, StageResult(stage="extract", shard=shard, rows=len(chunks), errors=len(errors), files=files))
+
+
+def encode(plan: SegmentPlan, shard: int, encoder: Encoder) -> StageResult:
+    """One vector a chunk, shape (chunks, dimension), in the order of the chunk table."""
+    if (done := _done(plan, "encode", shard)) is not None:
+        return done
+    chunks = load_chunks(plan, shard)
+    titles = [" - ".join(part for part in (piece.title, piece.section) if part) for piece in chunks]
+    vectors = encoder.encode_passages(titles, [piece.text for piece in chunks])
+    broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    reason = "The encoder gave NaN or infinite values."
+    errors = [
+        ErrorRecord(subject=chunks[row].id, source=chunks[row].source, stage="encode", reason=reason)
+        for row in broken.tolist()
+    ]
+    vectors[broken] = 0.0  # similar to nothing; the row keeps vectors and chunks aligned
+    name = _name(plan, "vectors", shard)
+    files = {name: plan.store.write_array(name, vectors)}
+    name = _name(plan, "errors-encode", shard)
+    files[name] = plan.store.write_table(name, tables.error_table(errors))
+    return _finish(plan, StageResult(stage="encode", shard=shard, rows=len(chunks), errors=len(errors), files=files))
+
+
+def load_chunks(plan: SegmentPlan, shard: int) -> list[Chunk]:
+    return tables.chunks_of(plan.store.read_table(_name(plan, "chunks", shard)))
+
+
+def _name(plan: SegmentPlan, kind: str, shard: int) -> str:
+    return layout.shard(plan.segment_id, kind, shard)
+
+
+def _done(plan: SegmentPlan, stage: str, shard: int) -> StageResult | None:
+    name = layout.marker(plan.segment_id, stage, shard)
+    if not plan.store.exists(name):
+        return None
+    return StageResult.model_validate_json(plan.store.read(name)).model_copy(update={"skipped": True})
+
+
+def _finish(plan: SegmentPlan, result: StageResult) -> StageResult:
+    name = layout.marker(plan.segment_id, result.stage, result.shard)
+    plan.store.write(name, result.model_dump_json(exclude={"skipped"}).encode())
+    return result
+
+
+def _parsed_table(shards: int, records: Sequence[Parsed]) -> pa.Table:
+    kinds = {model: kind for kind, model in PARSED_KINDS.items()}
+    rows = []
+    for order, record in enumerate(records):
+        key = record.subject if isinstance(record, ErrorRecord) else record.id
+        rows.append((layout.shard_of(key, shards), order, kinds[type(record)], record.model_dump_json()))
+    rows.sort(key=lambda row: row[:2])
+    return pa.Table.from_pylist(
+        [{"shard": shard, "kind": kind, "record": record} for shard, _, kind, record in rows], schema=tables.PARSED
+    )
+
+
+def _batches(records: Iterable[Parsed], size: int) -> Iterator[list[Parsed]]:
+    batch = []
+    for record in records:
+        batch.append(record)
+        if len(batch) == size:
+            yield batch
+            batch = []
+    yield batch  # a part without records still says that its files were read
+
+
+def _error(subject: str, source: str, stage: str, error: Exception) -> ErrorRecord:
+    reason = f"{type(error).__name__}: {error}"
+    return ErrorRecord.model_validate({"subject": subject, "source": source, "stage": stage, "reason": reason})

@@ -1,0 +1,1 @@
+"""One query -> evidence: entity linking, the two paths, fusion."""

@@ -1,0 +1,55 @@
+"""The graph path: the query's entities, linked to the graph, spread over it to chunks."""
+
+from __future__ import annotations
+
+import asyncio
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid_ir.retrieval.linking import Linker
+from hybrid_ir.roles import Extractor, GraphScorer, PathRanking, Query
+from hybrid_ir.settings import GraphPathSettings
+
+
+class GraphPath:
+    """See :class:`hybrid_ir.roles.RetrievalPath`."""
+
+    def __init__(
+        self,
+        linker: Linker,
+        scorer: GraphScorer,
+        extractor: Extractor,
+        document_counts: NDArray[np.int64],
+        settings: GraphPathSettings,
+    ) -> None:
+        """``document_counts``: how many chunks hold each entity."""
+        self._linker, self._scorer, self._extractor = linker, scorer, extractor
+        self._document_counts, self._settings = document_counts, settings
+
+    async def rank(self, query: Query, k: int) -> PathRanking:
+        return await asyncio.to_thread(self.rank_now, query, k)
+
+    def rank_now(self, query: Query, k: int) -> PathRanking:
+        # No entity named and none found in the text: the whole query is linked as if it were one.
+        mentions = query.entities or self._extractor.mentions([query.text])[0] or (query.text,)
+        seeds: dict[int, float] = {}
+        links = []
+        for link, entity in self._linker.link(mentions):
+            links.append(link)
+            if entity >= 0:
+                held_by = max(int(self._document_counts[entity]), 1) if self._settings.seed_by_document_count else 1
+                seeds[entity] = max(seeds.get(entity, 0.0), link.similarity / held_by)
+        _, scores = self._scorer.score(seeds)
+        best = top(scores, k)
+        return PathRanking(chunks=tuple(best.tolist()), scores=tuple(scores[best].tolist()), links=tuple(links))
+
+
+def top(scores: NDArray[np.float32], k: int) -> NDArray[np.int64]:
+    """The numbers of the k highest scores above zero, best first, ties by number."""
+    k = min(k, int((scores > 0).sum()))
+    if k == 0:
+        return np.zeros(0, np.int64)
+    threshold = np.partition(scores, -k)[-k]
+    candidates = np.flatnonzero(scores >= threshold)
+    return candidates[np.lexsort((candidates, -scores[candidates]))[:k]]

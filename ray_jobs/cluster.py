@@ -1,0 +1,47 @@
+"""Joining a Ray cluster, or starting one on this machine alone."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import ray
+import ray.data
+
+from hybrid_ir.settings import JobSettings
+
+
+@contextmanager
+def connected(settings: JobSettings) -> Iterator[None]:
+    """Within: a cluster.
+
+    ``RAY_ADDRESS`` (which ``ray job submit`` sets) names one to join; otherwise a Ray of this
+    process's own is started on loopback, without a dashboard, and ended after.
+    """
+    if ray.is_initialized():
+        yield
+        return
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    quiet = {"logging_level": logging.ERROR, "log_to_driver": bool(os.environ.get("HYBRID_IR_DEBUG"))}
+    if os.environ.get("RAY_ADDRESS"):
+        ray.init(**quiet)
+    else:
+        ray.init(
+            address="local",
+            # One logical CPU is one worker; with fewer than two, two stages could not stream.
+            num_cpus=max(2, os.cpu_count() or 2),
+            object_store_memory=settings.object_store_mb * 2**20,
+            include_dashboard=False,
+            _node_ip_address="127.0.0.1",
+            **quiet,
+        )
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    logging.getLogger("ray.data").setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        ray.shutdown()
