@@ -1,0 +1,1 @@
+"""Corpus files to documents to chunks: one reader a format, one chunker."""
