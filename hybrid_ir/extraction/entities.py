@@ -10,19 +10,32 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from hybrid_ir.extraction.names import canonical, carries_case
 from hybrid_ir.extraction.parse import Doc, Span, Token
 from hybrid_ir.extraction.plurals import singular
 from hybrid_ir.extraction.vocabulary import Vocabulary
-from hybrid_ir.extraction.words import GENERIC, HOLLOW, MONTHS, WEAK_MODIFIERS
+from hybrid_ir.extraction.words import ANAPHORIC, GENERIC, HOLLOW, MONTHS, SEATED, WEAK_MODIFIERS
 
 _MOST_WORDS = 6  # a longer noun phrase is a description; its head compound is the entity
 _PROPER = frozenset("PERSON ORG GPE LOC FAC WORK_OF_ART EVENT PRODUCT NORP LAW".split())
 _NUMERIC = frozenset("DATE TIME PERCENT MONEY QUANTITY CARDINAL ORDINAL".split())
 _SYMBOL = re.compile(r"(?<!\w)[\w\[(]*[A-Za-zα-ωΑ-Ω][\w\])]*(?:[-*:/][\w\])]+)*[+]?")
 _ROMAN = re.compile(r"[IVX]+")
+_SKIPPED_TAGS = frozenset("DT PDT PRP$ WP$ WDT WP WRB POS CC RB RBR RBS IN SYM NFP JJR JJS".split())
+_QUESTION_WORDS = frozenset("how what which whose".split())
 _EPONYM_HEADS = frozenset("disease syndrome palsy sign lymphoma sarcoma tumor tumour chorea esophagus node".split())
+
+
+class Topic(NamedTuple):
+    """What a text is about, from its title."""
+
+    text: str = ""
+    name: str = ""
+
+
+NO_TOPIC = Topic()
 
 
 @dataclass
@@ -33,7 +46,6 @@ class Entities:
     """(first token, number of tokens, name)."""
     heads: dict[int, str] = field(default_factory=dict)
     """The token that heads a noun phrase -> the name of the phrase."""
-    aliases: list[tuple[int, str]] = field(default_factory=list)
 
     def add(self, start: int, end: int, name: str) -> None:
         if name:
@@ -44,33 +56,54 @@ class Entities:
         return tuple(dict.fromkeys(name for _, _, name in sorted(self.found, key=lambda f: (f[0], -f[1]))))
 
 
-def find_entities(doc: Doc, vocabulary: Vocabulary) -> Entities:
-    """All entities of a parsed text."""
+Names = dict[tuple[int, int], str]
+"""(first token, token after the last) -> name."""
+
+
+def find_entities(doc: Doc, vocabulary: Vocabulary, topic: Topic = NO_TOPIC) -> Entities:
+    """All entities of a parsed text; where it repeats its title, that is one name whatever words it has."""
     entities = Entities()
-    proper = list(_proper_names(doc))
-    terms = {}
+    proper = _proper_names(doc, topic)
+    terms: Names = {}
     for term in vocabulary.find(doc.text):
         span = doc.char_span(term.start, term.end, alignment_mode="expand")
-        if span is not None and not any(_inside_name(span, name) for name in proper):
+        if span is not None and not any(_inside_name(span, doc[s:e]) for s, e in proper):
             terms[(span.start, span.end)] = term.name
             entities.add(span.start, span.end, term.name)
+    for place in [place for place in proper if place in terms]:
+        del proper[place]
     for chunk in doc.noun_chunks:
-        _add_chunk(entities, chunk, terms)
-    for span in proper:
-        name = _phrase_name(span)
-        if (span.start, span.end) in terms or not name:
-            continue
-        entities.add(span.start, span.end, name)
-        held = entities.heads.get(span.root.i)
-        if held is None or len(span) > 1:
-            entities.heads[span.root.i] = name
+        _add_chunk(entities, chunk, {**proper, **terms}, proper)
     for (start, end), name in terms.items():
         entities.heads.setdefault(doc[start:end].root.i, name)
+    for (start, end), name in proper.items():
+        entities.add(start, end, name)
+        # A name is one thing: none of its words is another's subject or object.
+        entities.heads.update({token.i: name for token in doc[start:end] if token.pos_ in ("NOUN", "PROPN")})
+        entities.heads[doc[start:end].root.i] = name
+        _add_seat(entities, doc[start:end])
     _add_symbols(entities, doc)
     return entities
 
 
-def _proper_names(doc: Doc) -> Iterator[Span]:
+def _proper_names(doc: Doc, topic: Topic) -> Names:
+    names: Names = {}
+    taken: set[int] = set()
+    if len(topic.text) > 2:
+        for match in re.finditer(rf"(?<!\w){re.escape(topic.text)}(?!\w)", doc.text):
+            span = doc.char_span(*match.span(), alignment_mode="contract")
+            if span is not None and len(span):
+                names[(span.start, span.end)] = topic.name
+                taken.update(range(span.start, span.end))
+    for span in _recognised(doc):
+        if not taken.intersection(range(span.start, span.end)):
+            name = _phrase_name(span)
+            if name:
+                names[(span.start, span.end)] = name
+    return names
+
+
+def _recognised(doc: Doc) -> Iterator[Span]:
     for entity in doc.ents:
         if entity.label_ not in _PROPER:
             continue
@@ -97,21 +130,35 @@ def _inside_name(term: Span, name: Span) -> bool:
     )
 
 
-def _add_chunk(entities: Entities, chunk: Span, terms: dict[tuple[int, int], str]) -> None:
+def _add_seat(entities: Entities, name: Span) -> None:
+    """Copenhagen, in "University of Copenhagen"."""
+    if len(name) < 3 or name[0].lower_ not in SEATED:
+        return
+    for token in name[1:-1]:
+        if token.lower_ in ("of", "at"):
+            rest = name.doc[token.i + 1 : name.end]
+            start = next((t.i for t in rest if t.tag_ != "DT"), rest.end)
+            entities.add(start, rest.end, canonical(name.doc[start : rest.end].text))
+            return
+
+
+def _add_chunk(entities: Entities, chunk: Span, names: Names, proper: Names) -> None:
     """A noun phrase, cut to what it names."""
     doc, root = chunk.doc, chunk.root
     if root.pos_ in ("PRON", "DET") or root.tag_ in ("WP", "WDT", "EX", "PRP"):
         return
     start, end = chunk.start, root.i + 1
-    for piece_start, piece_end in _split_possessive(doc, start, end, terms):
-        _add_phrase(entities, doc[piece_start:piece_end], terms)
+    if any(s <= root.i < e - 1 or (s <= start and root.i < e) for s, e in proper):
+        return  # a part of a proper name
+    for piece_start, piece_end in _split_possessive(doc, start, end, names):
+        _add_phrase(entities, doc[piece_start:piece_end], names)
 
 
-def _split_possessive(doc: Doc, start: int, end: int, terms: dict[tuple[int, int], str]) -> Iterator[tuple[int, int]]:
+def _split_possessive(doc: Doc, start: int, end: int, names: Names) -> Iterator[tuple[int, int]]:
     for token in doc[start:end]:
         if token.tag_ != "POS":
             continue
-        whole = any(s <= token.i < e for s, e in terms) or doc[end - 1].lower_ in _EPONYM_HEADS
+        whole = any(s <= token.i < e for s, e in names) or doc[end - 1].lower_ in _EPONYM_HEADS
         if not whole and start < token.i:
             yield start, token.i
             start = token.i + 1
@@ -119,21 +166,19 @@ def _split_possessive(doc: Doc, start: int, end: int, terms: dict[tuple[int, int
         yield start, end
 
 
-def _add_phrase(entities: Entities, phrase: Span, terms: dict[tuple[int, int], str]) -> None:
+def _add_phrase(entities: Entities, phrase: Span, names: Names) -> None:
     doc, end = phrase.doc, phrase.end
     head = doc[end - 1]
-    start = _first_word(phrase, terms)
-    term = next(((s, e) for s, e in terms if e == end and s >= phrase.start), None)
-    if term is not None:
-        start = min(start, term[0])
-        entities.heads[head.i] = terms[term]
-        if any(token.pos_ in ("NOUN", "PROPN") for token in doc[start : term[0]]) and end - start <= _MOST_WORDS:
-            entities.add(start, end, _phrase_name(doc[start:end]))
-        return
+    start = _first_word(phrase, names)
     if start >= end or _is_number(head):
         return
+    known = min((s for s, e in names if e == end and s >= phrase.start), default=None)
+    if known is not None:
+        _add_known(entities, doc[min(start, known) : end], known, names)
+        return
     words = doc[start:end]
-    if all(_is_generic(token) for token in words if not token.is_punct):
+    content = [token for token in words if not token.is_punct]
+    if all(_is_generic(token) for token in content) or (len(content) == 1 and singular(head.lower_) in ANAPHORIC):
         return
     proper = (
         len(words) > 1
@@ -141,51 +186,82 @@ def _add_phrase(entities: Entities, phrase: Span, terms: dict[tuple[int, int], s
         and not (head.is_sent_start or (doc[start].is_sent_start and len(words) == 2))
     )
     compound = _compound_start(words)
-    if not proper and singular(head.lower_) in HOLLOW:
-        inner = doc[compound : end - 1]  # "rabies patients"
-        if len(inner) and not all(_is_generic(token) for token in inner) and not _is_number(inner[-1]):
-            entities.add(compound, end - 1, _phrase_name(inner))
-        return
-    if len([token for token in words if not token.is_punct]) > _MOST_WORDS:
+    if not proper and singular(head.lower_) in GENERIC:
+        _add_modifiers(entities, doc[compound : end - 1])  # "rabies patients", "antidepressant effect"
+        if singular(head.lower_) in HOLLOW:
+            return
+    if len(content) > _MOST_WORDS:
         words = doc[compound:end]
+    elif not proper:
+        words = _add_first_of_two(entities, words)
     name = _phrase_name(words)
     if not name:
         return
     entities.add(words.start, end, name)
     entities.heads[head.i] = name
-    if not proper and compound > words.start and not all(_is_generic(token) for token in doc[compound:end]):
+    alone = end - compound == 1 and singular(head.lower_) in ANAPHORIC
+    if not (proper or alone) and compound > words.start and not all(_is_generic(t) for t in doc[compound:end]):
         entities.add(compound, end, _phrase_name(doc[compound:end]))
 
 
-def _first_word(phrase: Span, terms: dict[tuple[int, int], str]) -> int:
+def _add_known(entities: Entities, words: Span, known: int, names: Names) -> None:
+    """A phrase that ends in a known name: "acute lymphoblastic leukemia", "psychologist Carl Rogers"."""
+    doc, end = words.doc, words.end
+    name = names[(known, end)]
+    entities.heads[doc[end - 1].i] = name
+    before = doc[words.start : known]
+    if not len(before) or len(words) > _MOST_WORDS or doc[known].pos_ == "PROPN":
+        return
+    words = _add_first_of_two(entities, words)
+    full = _phrase_name(words)
+    if full and words.start < known:
+        entities.add(words.start, end, full)
+        if end - known == 1:  # "urothelial cancer" is more than cancer
+            entities.heads[doc[end - 1].i] = full
+
+
+def _add_modifiers(entities: Entities, words: Span) -> None:
+    if len(words) and not all(_is_generic(token) for token in words) and not _is_number(words[-1]):
+        entities.add(words.start, words.end, _phrase_name(words))
+
+
+def _add_first_of_two(entities: Entities, words: Span) -> Span:
+    """ "Pleural and pericardial effusion" names two things; returns the second."""
+    for token in words[1:-1]:
+        if token.tag_ == "CC" and token.i - words.start <= 3:
+            head = words[-1]
+            first = canonical(f"{words.doc[words.start : token.i].text} {singular(head.lower_)}")
+            entities.add(words.start, words.end, first)
+            return words.doc[token.i + 1 : words.end]
+    return words
+
+
+def _first_word(phrase: Span, names: Names) -> int:
     """Past articles, possessives, numbers, adverbs and adjectives that say nothing of what a thing is."""
     doc = phrase.doc
-    starts = {s for s, _ in terms}
+    starts = {s for s, _ in names}
     for token in phrase:
         if token.i in starts:
             return int(token.i)
+        joined = not token.whitespace_ and token.i + 1 < len(doc) and doc[token.i + 1].text in ("-", ",", "'")
         skipped = (
             token.is_punct
-            or token.tag_
-            in ("DT", "PDT", "PRP$", "WP$", "WDT", "POS", "CC", "RB", "RBR", "RBS", "IN", "SYM", "NFP", "JJR", "JJS")
-            or token.lower_ in WEAK_MODIFIERS
+            or token.tag_ in _SKIPPED_TAGS
+            or (token.lower_ in WEAK_MODIFIERS and not joined)
+            or token.lower_ in _QUESTION_WORDS
             or (token.lower_ in MONTHS and token.ent_type_ == "DATE")
-            or (_is_number(token) and not _joined(doc, token))
+            or (_is_number(token) and not joined)
         )
         if not skipped:
             return int(token.i)
     return int(phrase.end)
 
 
-def _joined(doc: Doc, token: Token) -> bool:
-    """A number that a hyphen makes part of a word: ``5-hydroxytryptamine``."""
-    return not token.whitespace_ and token.i + 1 < len(doc) and doc[token.i + 1].text in ("-", ",", "'")
-
-
 def _is_number(token: Token) -> bool:
     if token.ent_type_ in _NUMERIC and (token.lower_ in MONTHS or singular(token.lower_) in GENERIC):
         return True
-    return not any(c.isalpha() for c in token.text) or (token.like_num and token.text.islower())
+    text = token.text
+    return not any(c.isalpha() for c in text.removesuffix("s")) or (token.like_num and text.islower())
 
 
 def _is_generic(token: Token) -> bool:

@@ -9,7 +9,7 @@ from importlib import metadata
 from hybrid_ir.extraction import parse as parsing
 from hybrid_ir.extraction import vocabulary as vocabularies
 from hybrid_ir.extraction.aliases import find_aliases
-from hybrid_ir.extraction.entities import find_entities
+from hybrid_ir.extraction.entities import NO_TOPIC, Topic, find_entities
 from hybrid_ir.extraction.names import canonical
 from hybrid_ir.extraction.parse import Doc
 from hybrid_ir.extraction.plurals import singular
@@ -68,11 +68,11 @@ class RuleExtractor:
         return found
 
     def _extract_one(self, chunk: Chunk, doc: Doc, title: Doc | str) -> Extraction:
-        entities = find_entities(doc, self._vocabulary)
         topic, title_names, title_facts = self._read_title(title)
+        entities = find_entities(doc, self._vocabulary, topic)
         facts: list[Fact] = title_facts if chunk.position == 0 else []
         facts += find_aliases(doc, entities, self._vocabulary)
-        facts += find_triples(doc, entities, topic)
+        facts += find_triples(doc, entities, topic.name)
         facts = list(dict.fromkeys(_clean(facts)))
         names = [*title_names, *entities.names(), *(name for head, _, tail in facts for name in (head, tail))]
         return Extraction(
@@ -81,17 +81,18 @@ class RuleExtractor:
             triples=tuple(Triple(chunk_id=chunk.id, head=h, relation=r, tail=t) for h, r, t in facts),
         )
 
-    def _read_title(self, doc: Doc | str) -> tuple[str, tuple[str, ...], list[Fact]]:
+    def _read_title(self, doc: Doc | str) -> tuple[Topic, tuple[str, ...], list[Fact]]:
         """(topic, names, triples) of a title; a sentence as title has no topic."""
         if isinstance(doc, str) or not len(doc):
-            return "", (), []
-        entities = find_entities(doc, self._vocabulary)
+            return NO_TOPIC, (), []
         if len(doc) <= _TITLE_WORDS and not any(token.tag_ in ("VBZ", "VBP", "VBD", "MD") for token in doc):
-            text = _DISAMBIGUATION.sub("", doc.text)
-            topic = self._vocabulary.name(text) or canonical(text)
-            if topic and topic not in GENERIC:
-                return topic, tuple(dict.fromkeys((topic, *entities.names()))), []
-        return "", entities.names(), list(find_triples(doc, entities, ""))
+            text = _DISAMBIGUATION.sub("", doc.text).strip()
+            name = self._vocabulary.name(text) or canonical(text)
+            if name and name not in GENERIC:
+                topic = Topic(text, name)
+                return topic, (name, *find_entities(doc, self._vocabulary, topic).names()), []
+        entities = find_entities(doc, self._vocabulary)
+        return NO_TOPIC, entities.names(), list(find_triples(doc, entities, ""))
 
 
 def _clean(facts: Sequence[Fact]) -> Iterator[Fact]:

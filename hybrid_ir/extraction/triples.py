@@ -101,6 +101,8 @@ class _Context:
         return found
 
     def _one(self, token: Token, depth: int) -> list[Reference]:
+        if self._repeats_topic(token):
+            return [Reference(self.topic)]
         if token.i in self.heads:
             return [Reference(self.heads[token.i])]
         if token.tag_ in ("WDT", "WP") or (token.lower_ == "that" and token.pos_ in ("PRON", "SCONJ")):
@@ -118,6 +120,16 @@ class _Context:
             name = self.antecedent(token)
             return [Reference(name)] if name else []
         return []
+
+    def _repeats_topic(self, token: Token) -> bool:
+        """ "The journal", in a text on the Journal of Mathematical Physics."""
+        modifiers = list(token.lefts)
+        return (
+            len(modifiers) == 1
+            and modifiers[0].lower_ in ("the", "this")
+            and self.topic.rpartition(" ")[0] != ""
+            and token.lower_ in self.topic.split()
+        )
 
     def through(self, token: Token, depth: int = 0) -> list[Reference]:
         """ "Treatment of malaria" stands for malaria, by way of ``treatment of``."""
@@ -190,7 +202,7 @@ def _targets(verb: Token, phrase: str, context: _Context) -> Iterator[tuple[str,
         if child.dep_ in _OBJECTS:
             for reference in context.references(child):
                 yield phrase, reference
-            if child.dep_ == "attr" and child.i in context.heads:
+            if child.dep_ == "attr" and child.i in context.heads and child.pos_ == "NOUN":
                 yield from ((phrase, reference) for reference in context.through(child))  # "is inhibitor of"
         elif child.dep_ == "acomp":
             yield from _prepositions(child, join(phrase, child.lower_), context)
@@ -253,19 +265,15 @@ def _tied_noun(token: Token, context: _Context) -> Iterator[Fact]:
     head = context.heads.get(token.head.i)
     if head is None:
         return
-    relation = "of" if token.dep_ == "poss" else "is"
-    if token.dep_ == "appos" and token.i > 0 and token.doc[token.left_edge.i - 1].text == "(":
+    if token.dep_ == "appos" and token.left_edge.i > 0 and token.doc[token.left_edge.i - 1].text == "(":
         return  # brackets hold figures, examples and abbreviations: see aliases
-    if token.dep_ == "poss" and token.tag_ == "PRP$":
+    if token.tag_ == "PRP$":
         name = context.subject or context.antecedent(token)
         targets = [Reference(name)] if name else []
     else:
         targets = context.references(token)
     for target in targets:
-        if token.dep_ == "appos":
-            yield head, relation, target.name
-        else:
-            yield head, relation, target.name
+        yield head, "of" if token.dep_ == "poss" else "is", target.name
 
 
 def _hyphened(hyphen: Token, context: _Context) -> Iterator[Fact]:

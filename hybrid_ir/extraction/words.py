@@ -41,6 +41,9 @@ GENERIC = HOLLOW | frozenset(
     significance relationship relation association correlation link response development involvement
     need ability possibility likelihood potential probability frequency combination contrast
     view opinion knowledge understanding information detail
+    # parts and roles that a general text names all the time
+    behalf charge field branch chief editor president founder author citizen birthplace border east west north
+    south example research publication concept idea name-sake namesake home rest sense interest
     """.split()
 )
 """Heads that are no entity alone ("this disease", "the risk") and are one with a name before them."""
@@ -90,6 +93,13 @@ ANAPHORIC = frozenset(
     """drug medication medicine disease disorder syndrome condition illness infection agent substance compound
     virus bacterium parasite protein enzyme gene hormone vitamin deficiency poisoning defect treatment therapy
     company film movie album song band book novel city town country county organization organisation school
-    university team club person""".split()
+    university college journal magazine newspaper series episode show game country state continent river
+    team club person""".split()
 )
-"""Nouns that stand for something named before: "this drug", "the disease"."""
+"""Nouns that alone stand for something named before: "this drug", "the disease", "the journal"."""
+
+SEATED = frozenset(
+    """university college city kingdom republic state battle siege treaty county province duchy bishop archbishop
+    king queen duke earl mayor""".split()
+)
+"""What a proper name begins with when its last part names a place of its own: "University of Copenhagen"."""
