@@ -1,0 +1,1 @@
+"""The retrieve-reason loop (Algorithm 1), answer parsing and the extractive reasoner."""
