@@ -1,0 +1,107 @@
+"""The sparse iteration against the definition, solved densely."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hybrid_ir.errors import BadInput
+from hybrid_ir.graph import chunk_links, knowledge_graph
+from hybrid_ir.graph import store as graph_store
+from hybrid_ir.graph.pagerank import PageRank
+from hybrid_ir.index.store import Store
+from hybrid_ir.settings import GraphPathSettings
+
+SETTINGS = GraphPathSettings(iterations=200, tolerance=1e-9)
+
+
+def stored(tmp_path, triples, mentions, chunks, links=()):
+    triple = pa.table(
+        {
+            "chunk": pa.array([t[0] for t in triples], pa.int64()),
+            **{
+                n: pa.array([t[i] for t in triples], pa.string())
+                for i, n in ((1, "head"), (2, "relation"), (3, "tail"))
+            },
+        }
+    )
+    mention = pa.table(
+        {
+            "chunk": pa.array([m[0] for m in mentions], pa.int64()),
+            "name": pa.array([m[1] for m in mentions], pa.string()),
+        }
+    )
+    graph = knowledge_graph.build([triple], [mention])
+    none = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))
+    array = np.array(links, np.int64).reshape(-1, 2)
+    doc = chunk_links.merge(
+        [
+            chunk_links.ChunkLinks(
+                array[:, 0], array[:, 1], np.ones(len(array), np.float32), np.zeros(len(array), np.int8)
+            )
+        ]
+    )
+    store = Store(str(tmp_path))
+    graph_store.write(store, "b", graph, none, doc, chunks)
+    return graph_store.open_graph(store, "b")
+
+
+def by_definition(graph, seeds, damping):
+    size = graph.entities + graph.chunks
+    weight = np.zeros((size, size))
+    for tail in range(graph.entities):
+        for i in range(graph.edge_indptr[tail], graph.edge_indptr[tail + 1]):
+            weight[graph.edge_source[i], tail] += graph.edge_weight[i]
+            weight[tail, graph.edge_source[i]] += graph.edge_weight[i]
+    for entity in range(graph.entities):
+        for chunk in graph.mention_chunk[graph.mention_indptr[entity] : graph.mention_indptr[entity + 1]]:
+            weight[entity, graph.entities + chunk] += 1
+            weight[graph.entities + chunk, entity] += 1
+    for chunk in range(graph.chunks):
+        for i in range(graph.link_indptr[chunk], graph.link_indptr[chunk + 1]):
+            a, b = graph.entities + chunk, graph.entities + graph.link_target[i]
+            weight[a, b] += graph.link_weight[i]
+            weight[b, a] += graph.link_weight[i]
+    start = np.zeros(size)
+    for entity, value in seeds.items():
+        start[entity] = value
+    start /= start.sum()
+    moves = np.array([row / row.sum() if row.sum() else start for row in weight])
+    return np.linalg.solve(np.eye(size) - damping * moves.T, (1 - damping) * start)
+
+
+NAMES = st.sampled_from("abcdefg")
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), NAMES, st.sampled_from(["r", "s"]), NAMES), min_size=1, max_size=15),
+    st.lists(st.tuples(st.integers(0, 3), NAMES), max_size=8),
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=4),
+    st.sampled_from([0.5, 0.85]),
+)
+def test_it_is_the_stationary_distribution(tmp_path_factory, triples, mentions, links, damping):
+    graph = stored(tmp_path_factory.mktemp("g"), triples, mentions, 4, sorted(set(links)))
+    seeds = {0: 1.0, graph.entities - 1: 0.25}
+    entities, chunks = PageRank(graph, SETTINGS.model_copy(update={"damping": damping})).score(seeds)
+    assert np.allclose(np.concatenate([entities, chunks]), by_definition(graph, seeds, damping), atol=1e-5)
+
+
+def test_two_hops_reach_a_chunk_that_names_no_seed(tmp_path):
+    triples = [(0, "cave", "is home of", "bat"), (1, "bat", "carry", "rabies"), (2, "iron", "treats", "anaemia")]
+    graph = stored(tmp_path, triples, [], 3)
+    _, chunks = PageRank(graph, SETTINGS).score({graph.entity_names.to_pylist().index("cave"): 1.0})
+    assert chunks[0] > chunks[1] > chunks[2] == 0
+
+
+def test_seeds_outside_the_graph_and_no_seeds(tmp_path):
+    graph = stored(tmp_path, [(0, "a", "r", "b")], [], 1)
+    scorer = PageRank(graph, SETTINGS)
+    with pytest.raises(BadInput, match="Seed 2"):
+        scorer.score({2: 1.0})
+    assert not scorer.score({})[1].any()
+
+
+def test_a_graph_without_entities_or_chunks(tmp_path):
+    assert PageRank(stored(tmp_path / "a", [], [], 2), SETTINGS).score({})[1].tolist() == [0, 0]
+    assert len(PageRank(stored(tmp_path / "b", [], [], 0), SETTINGS).score({})[1]) == 0
