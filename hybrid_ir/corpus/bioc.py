@@ -14,9 +14,16 @@ Passage = tuple[Mapping[str, str], str]
 """(infons, text)"""
 
 _SECTION_TITLES = {
-    "ABSTRACT": "Abstract", "INTRO": "Introduction", "METHODS": "Methods", "RESULTS": "Results", "DISCUSS": "Discussion",
-    "CONCL": "Conclusions", "CASE": "Case report", "APPENDIX": "Appendix", "ABBR": "Abbreviations",
-}  # fmt: skip
+    "ABSTRACT": "Abstract",
+    "INTRO": "Introduction",
+    "METHODS": "Methods",
+    "RESULTS": "Results",
+    "DISCUSS": "Discussion",
+    "CONCL": "Conclusions",
+    "CASE": "Case report",
+    "APPENDIX": "Appendix",
+    "ABBR": "Abbreviations",
+}
 _LEFT_OUT = frozenset({"REF", "ACK_FUND", "AUTH_CONT", "COMP_INT", "KEYWORD", "REVIEW_INFO"})
 
 
@@ -26,7 +33,7 @@ def read_bioc(source: SourceFile, stream: BinaryIO, settings: ReaderSettings) ->
     Passage offsets count in a text that is not in the file, so the text is put together anew.
     """
     for position, element in enumerate(parse_elements(stream, ["document"]), start=1):
-        passages = [(_infons(part), _passage_text(part)) for part in children(element, "passage")]
+        passages: list[Passage] = [(_infons(part), _passage_text(part)) for part in children(element, "passage")]
         identity = _own_text(child(element, "id"))
         where = f"Record {position} of {source.path}"
         yield _document(identity, _infons(element), passages, source.path, f"record {position}", where)
