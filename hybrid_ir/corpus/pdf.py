@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
 from hybrid_ir.corpus.assembly import TextBuilder, one_line, read_error
@@ -15,7 +15,9 @@ from hybrid_ir.corpus.source import Unreadable, file_id, read_all, stem
 from hybrid_ir.records import Document, ErrorRecord, SourceFile
 from hybrid_ir.settings import ReaderSettings
 
-_BROKEN_WORD = re.compile(r"(\w+)([-\u2010\u00ad\ufffe])[ \t]*\n[ \t]*(\w+)")
+# pdfium writes a hyphen at a line's end as U+0002 or U+FFFE and leaves the line break out.
+_BROKEN_WORD = re.compile(r"(?<!\w)(\w++)(?:([-\u2010\u00ad])[ \t]*\n|([\x02\ufffe]))\s*(\w+)")
+_WORD = re.compile(r"(?<!\w)(\w++)([-\u2010\u00ad\ufffe])[ \t]*\n[ \t]*(\w+)")
 _WORD = re.compile(r"\w+(?:-\w+)*")
 _NO_TITLE = re.compile(r"untitled|microsoft word|\.(docx?|indd|tex|pdf|dvi|qxd)\b|^\W*$", re.IGNORECASE)
 
@@ -41,7 +43,7 @@ def read_pdf(source: SourceFile, stream: BinaryIO, settings: ReaderSettings) -> 
         pdf.close()
     if not any(isinstance(page, str) and page.strip() for page in pages):
         raise Unreadable(f"none of its {len(pages)} pages has a text layer; run OCR on it first")
-    words = Counter(word for page in pages if isinstance(page, str) for word in _WORD.findall(page.casefold()))
+    words = count_words(page for page in pages if isinstance(page, str))
     text = TextBuilder()
     identity = one_line(file_id(source.path))
     for number, page in enumerate(pages, start=1):
@@ -77,19 +79,29 @@ def _page_text(pdf: object, number: int) -> str | Unreadable:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
+def count_words(pages: Iterable[str]) -> Counter[str]:
+    """How often each word stands in the pages, also with its hyphens; broken words are not counted."""
+    return Counter(word for page in pages for word in _WORD.findall(_BROKEN_WORD.sub(" ", page).casefold()))
+
+
 def join_broken_words(page: str, words: Counter[str]) -> str:
     """Undo hyphenation at line ends.
 
     ``inflam-`` / ``mation`` becomes ``inflammation``.  The hyphen stays before a capital or a digit
-    (``IL-`` / ``6``), and where ``words`` (of the whole file) knows the word better with it (``well-known``).
+    (``IL-`` / ``6``), and where ``words`` (of the whole file) knows the word better with it, or
+    knows only its parts (``two-`` / ``thirds``).
     """
 
     def join(found: re.Match[str]) -> str:
-        head, hyphen, tail = found.groups()
-        if hyphen == "-" or hyphen == "\u2010":
-            with_hyphen, without = words[f"{head}-{tail}".casefold()], words[f"{head}{tail}".casefold()]
-            hard = not tail[0].islower() or head[-1].isdigit() or head.isupper() or with_hyphen > without
-            return f"{head}-{tail}" if hard else head + tail
-        return head + tail
+        head, hyphen, _, tail = found.groups()
+        with_hyphen, without = words[f"{head}-{tail}".casefold()], words[f"{head}{tail}".casefold()]
+        if not tail[0].islower() or head[-1].isdigit() or (head.isupper() and len(head) > 1):
+            hard = True
+        elif with_hyphen or without:
+            hard = with_hyphen > without
+        else:
+            hard = hyphen != "\u00ad" and words[head.casefold()] > 0 and words[tail.casefold()] > 0
+        return f"{head}-{tail}" if hard else head + tail
 
-    return _BROKEN_WORD.sub(join, page).replace("\ufffe", "-").replace("\u00ad", "")
+    joined = _BROKEN_WORD.sub(join, page)
+    return joined.replace("\ufffe", "-").replace("\x02", "-").replace("\u00ad", "")

@@ -13,7 +13,7 @@ from hybrid_ir.settings import ReaderSettings
 
 MARKDOWN_ENDINGS = (".md", ".markdown", ".mkd")
 
-_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))??(?:[ \t]+#+)?[ \t]*")
+_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]|$)")
 _UNDERLINE = re.compile(r" {0,3}(=+|-{2,})[ \t]*")
 _FENCE = re.compile(r" {0,3}(```|~~~)")
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(?:(?!---).*\n){0,200}?---[ \t]*\n")
@@ -96,7 +96,7 @@ def _markdown(text: str) -> tuple[str, list[Section]]:
         fence = _FENCE.match(line)
         if fence and fenced in ("", fence.group(1)):
             fenced = "" if fenced else fence.group(1)
-        heading = None if fenced else _HEADING.fullmatch(line)
+        heading = None if fenced else _HEADING.match(line)
         underline = None if fenced or not previous[1] else _UNDERLINE.fullmatch(line)
         row = not fenced and line.lstrip().startswith("|")
         previous_start, previous_line = previous
@@ -104,7 +104,7 @@ def _markdown(text: str) -> tuple[str, list[Section]]:
         if heading or underline:
             close(at if heading else previous_start)
             if heading:
-                open_heading(len(heading.group(1)), heading.group(2) or "")
+                open_heading(len(heading.group(1)), line[heading.end() :].strip().rstrip("#").strip())
             elif underline:
                 open_heading(1 if "=" in underline.group(1) else 2, previous_line)
                 previous = (at, "")
