@@ -16,7 +16,7 @@ _NUMBER = re.compile(r"[+−–-]?\d+(?:[.,]\d+)?")
 
 _BLOCKS = frozenset(
     """
-    p title list list-item def-list def-item disp-formula disp-formula-group disp-quote boxed-text verse-group
+    p title list list-item def-list disp-formula disp-formula-group disp-quote boxed-text verse-group
     verse-line statement speech attrib sec label caption
     """.split()
 )
@@ -26,6 +26,9 @@ _SILENT = frozenset(
 _MARKERS = frozenset({"bibr", "fn", "table-fn"})
 _MARK = re.compile(r"[a-z*†‡§¶#]{1,2}")
 """A footnote's own mark at its beginning."""
+_LETTER = re.compile(r"[a-h]")
+_MARKED = re.compile(r"(?:\d|[^\W\d_A-Z]{3})\Z")
+"""What a raised letter is a footnote mark to, not an index: ``Source`` and ``12.3``, not ``x`` or ``CD``."""
 _NOTHING: frozenset[str] = frozenset()
 
 
@@ -133,18 +136,22 @@ def _write_break(element: Element, skip: Collection[str], out: list[str]) -> Non
     out.append(" ")
 
 
-def _write_term(element: Element, skip: Collection[str], out: list[str]) -> None:
-    out.append(flatten(element, skip).replace("\n", " ").rstrip(" :") + ": ")
+def _write_definition(element: Element, skip: Collection[str], out: list[str]) -> None:
+    term, meaning = (flatten(child(element, part), skip).replace("\n", " ") for part in ("term", "def"))
+    out.append("\n" + ": ".join(part for part in (term.rstrip(" :"), meaning) if part) + "\n")
 
 
 def _write_raised(element: Element, skip: Collection[str], out: list[str]) -> None:
     text = flatten(element, skip).replace("\n", " ")
-    if any(part.get("ref-type") in _MARKERS for part in descendants(element, "xref")):
+    before = "".join(out[-4:])
+    if any(part.get("ref-type") in _MARKERS for part in descendants(element, "xref")) or (
+        name(element) == "sup" and _LETTER.fullmatch(text) and _MARKED.search(before)
+    ):
         _write_marker(text, out)
+    elif before[-1:] in ("", "\n") and _MARK.fullmatch(text):
+        out.append(text + " ")
     else:
-        if _last_character(out) in ("", "\n") and _MARK.fullmatch(text):
-            text += " "
-        power = _last_character(out).isdigit() and _NUMBER.fullmatch(text)
+        power = name(element) == "sup" and before[-1:].isdigit() and _NUMBER.fullmatch(text)
         out.append(f"^{text}" if power else text)
 
 
@@ -214,7 +221,7 @@ _WRITERS: dict[str, Callable[[Element, Collection[str], list[str]], None]] = {
     "sub": _write_raised,
     "sup": _write_raised,
     "inf": _write_raised,
-    "term": _write_term,
+    "def-item": _write_definition,
     "xref": _write_reference,
     "break": _write_break,
     "alternatives": _write_alternatives,
