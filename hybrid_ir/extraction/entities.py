@@ -21,7 +21,9 @@ from hybrid_ir.extraction.words import ANAPHORIC, GENERIC, HOLLOW, MONTHS, SEATE
 _MOST_WORDS = 6  # a longer noun phrase is a description; its head compound is the entity
 _PROPER = frozenset("PERSON ORG GPE LOC FAC WORK_OF_ART EVENT PRODUCT NORP LAW".split())
 _NUMERIC = frozenset("DATE TIME PERCENT MONEY QUANTITY CARDINAL ORDINAL".split())
-_SYMBOL = re.compile(r"(?<!\w)[\w\[(]*[A-Za-zα-ωΑ-Ω][\w\])]*(?:[-*:/][\w\])]+)*[+]?")
+_SYMBOL = re.compile(r"(?<!\w)[\w\[(]*[A-Za-zα-ωΑ-Ω][\w\])⁺⁻]*(?:[-*:/][\w\])⁺⁻]+)*[+]?")
+_NUMBERED = frozenset("type grade stage class factor phase chromosome group subtype isoform".split())
+_NUMERAL = re.compile(r"\d{1,2}[A-Za-z]?|[IVX]{1,4}[a-z]?|[A-Z]")
 _ROMAN = re.compile(r"[IVX]+")
 _SKIPPED_TAGS = frozenset("DT PDT PRP$ WP$ WDT WP WRB POS CC RB RBR RBS IN SYM NFP JJR JJS".split())
 _QUESTION_WORDS = frozenset("how what which whose".split())
@@ -66,7 +68,7 @@ def find_entities(doc: Doc, vocabulary: Vocabulary, topic: Topic = NO_TOPIC) -> 
     proper = _proper_names(doc, topic)
     terms: Names = {}
     for term in vocabulary.find(doc.text):
-        span = doc.char_span(term.start, term.end, alignment_mode="expand")
+        span = doc.char_span(term.start, term.end)  # None: it ends within a word, as HLA-B does in HLA-B*57:01
         if span is not None and not any(_inside_name(span, doc[s:e]) for s, e in proper):
             terms[(span.start, span.end)] = term.name
             entities.add(span.start, span.end, term.name)
@@ -82,7 +84,6 @@ def find_entities(doc: Doc, vocabulary: Vocabulary, topic: Topic = NO_TOPIC) -> 
         entities.heads.update({token.i: name for token in doc[start:end] if token.pos_ in ("NOUN", "PROPN")})
         entities.heads[doc[start:end].root.i] = name
         _add_seat(entities, doc[start:end])
-    _add_symbols(entities, doc)
     return entities
 
 
@@ -95,15 +96,29 @@ def _proper_names(doc: Doc, topic: Topic) -> Names:
             if span is not None and len(span):
                 names[(span.start, span.end)] = topic.name
                 taken.update(range(span.start, span.end))
-    for span in _recognised(doc):
-        if not taken.intersection(range(span.start, span.end)):
-            name = _phrase_name(span)
-            if name:
-                names[(span.start, span.end)] = name
+    recognised = list(_recognised(doc))
+    for span, name in _symbols(doc):
+        place = range(span.start, span.end)
+        if not taken.intersection(place) and not any(
+            s.start <= span.start and span.end <= s.end for s, _ in recognised
+        ):
+            names[(span.start, span.end)] = name
+            taken.update(place)
+    people: list[str] = [topic.name]
+    for span, label in recognised:
+        if taken.intersection(range(span.start, span.end)):
+            continue
+        name = _phrase_name(span)
+        if label == "PERSON":
+            name = next((person for person in people if len(span) == 1 and name in person.split(" ")), name)
+            people.append(name)
+        if name:
+            names[(span.start, span.end)] = name
+            taken.update(range(span.start, span.end))
     return names
 
 
-def _recognised(doc: Doc) -> Iterator[Span]:
+def _recognised(doc: Doc) -> Iterator[tuple[Span, str]]:
     for entity in doc.ents:
         if entity.label_ not in _PROPER:
             continue
@@ -112,11 +127,13 @@ def _recognised(doc: Doc) -> Iterator[Span]:
             start += 1
         while start < end and (doc[end - 1].tag_ == "POS" or doc[end - 1].is_punct):
             end -= 1
+        if start == end:
+            continue
         span = doc[start:end]
-        if start < end and span.text[0].isupper() and not all(token.tag_ == "CD" for token in span):
+        if span.text[0].isupper() and not all(token.tag_ == "CD" for token in span):
             if end - start == 1 and (doc[start].is_sent_start or doc[start].pos_ not in ("PROPN", "NOUN")):
                 continue  # a capital at the start of a sentence says nothing
-            yield span
+            yield span, entity.label_
 
 
 def _inside_name(term: Span, name: Span) -> bool:
@@ -156,9 +173,10 @@ def _add_chunk(entities: Entities, chunk: Span, names: Names, proper: Names) -> 
 
 def _split_possessive(doc: Doc, start: int, end: int, names: Names) -> Iterator[tuple[int, int]]:
     for token in doc[start:end]:
-        if token.tag_ != "POS":
+        if token.tag_ not in ("POS", "VBZ"):  # a verb inside a noun phrase: the parser took it for a noun
             continue
-        whole = any(s <= token.i < e for s, e in names) or doc[end - 1].lower_ in _EPONYM_HEADS
+        whole = token.tag_ == "POS" and any(s <= token.i < e for s, e in names)
+        whole = whole or (token.tag_ == "POS" and doc[end - 1].lower_ in _EPONYM_HEADS)
         if not whole and start < token.i:
             yield start, token.i
             start = token.i + 1
@@ -209,26 +227,28 @@ def _add_known(entities: Entities, words: Span, known: int, names: Names) -> Non
     doc, end = words.doc, words.end
     name = names[(known, end)]
     entities.heads[doc[end - 1].i] = name
-    before = doc[words.start : known]
-    if not len(before) or len(words) > _MOST_WORDS or doc[known].pos_ == "PROPN":
+    if words.start == known or len(words) > _MOST_WORDS:
         return
+    capitals = all(token.text[0].isupper() for token in words)
+    if doc[known].text[0].isupper() and not doc[known].is_sent_start and not capitals:
+        return  # "psychologist Carl Rogers"
     words = _add_first_of_two(entities, words)
     full = _phrase_name(words)
     if full and words.start < known:
         entities.add(words.start, end, full)
-        if end - known == 1:  # "urothelial cancer" is more than cancer
+        if end - known == 1 or capitals:  # "urothelial cancer" is more than cancer
             entities.heads[doc[end - 1].i] = full
 
 
 def _add_modifiers(entities: Entities, words: Span) -> None:
-    if len(words) and not all(_is_generic(token) for token in words) and not _is_number(words[-1]):
+    if len(words.text) > 1 and not all(_is_generic(token) for token in words) and not _is_number(words[-1]):
         entities.add(words.start, words.end, _phrase_name(words))
 
 
 def _add_first_of_two(entities: Entities, words: Span) -> Span:
     """ "Pleural and pericardial effusion" names two things; returns the second."""
     for token in words[1:-1]:
-        if token.tag_ == "CC" and token.i - words.start <= 3:
+        if token.tag_ == "CC" and token.i - words.start <= 3 and not words.doc[token.i - 1].is_punct:
             head = words[-1]
             first = canonical(f"{words.doc[words.start : token.i].text} {singular(head.lower_)}")
             entities.add(words.start, words.end, first)
@@ -244,15 +264,14 @@ def _first_word(phrase: Span, names: Names) -> int:
         if token.i in starts:
             return int(token.i)
         joined = not token.whitespace_ and token.i + 1 < len(doc) and doc[token.i + 1].text in ("-", ",", "'")
-        skipped = (
-            token.is_punct
-            or token.tag_ in _SKIPPED_TAGS
-            or (token.lower_ in WEAK_MODIFIERS and not joined)
+        empty = (
+            token.tag_ in _SKIPPED_TAGS
+            or token.lower_ in WEAK_MODIFIERS
             or token.lower_ in _QUESTION_WORDS
             or (token.lower_ in MONTHS and token.ent_type_ == "DATE")
-            or (_is_number(token) and not joined)
+            or _is_number(token)
         )
-        if not skipped:
+        if not token.is_punct and (joined or not empty):
             return int(token.i)
     return int(phrase.end)
 
@@ -295,10 +314,13 @@ def _phrase_name(words: Span) -> str:
         stem, hyphen, tail = last.rpartition("-")
         last = f"{stem}{hyphen}{singular(tail)}"
         name = f"{before} {last}" if before else last
+    after = words.doc[words.end].text if words.end < len(words.doc) else ""
+    if head.lower_ in _NUMBERED and _NUMERAL.fullmatch(after):
+        name = f"{name} {after}"  # "dehydrogenase type 2"
     return canonical(name)
 
 
-def _add_symbols(entities: Entities, doc: Doc) -> None:
+def _symbols(doc: Doc) -> Iterator[tuple[Span, str]]:
     """Genes, alleles, cell markers: ``IL-6``, ``HLA-B*57:01``, ``CD4+``."""
     letters = [c for c in doc.text if c.isalpha()]
     if sum(c.isupper() for c in letters) > len(letters) / 2:
@@ -315,6 +337,5 @@ def _add_symbols(entities: Entities, doc: Doc) -> None:
         if span is None or (span.root.ent_type_ in _NUMERIC and not digits):
             continue
         name = canonical(word)
-        entities.add(span.start, span.end, name)
         if name:
-            entities.heads.setdefault(span.root.i, name)
+            yield span, name

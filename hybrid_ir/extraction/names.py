@@ -18,16 +18,15 @@ _QUOTES = {ord("’"): "'", ord("‘"): "'", ord("ʼ"): "'", ord("′"): "'", or
 _INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\u2060\ufeff"), None)
 _FOLDS = {**_DASHES, **_QUOTES, **_INVISIBLE}
 
-_LEADING = frozenset(
-    """a an the this that these those his her hers its their theirs our ours my mine your yours some any each
-    every no another such both all either neither certain several many most other various""".split()
-)
+_LEADING = frozenset("a an the this that these those his her hers its their theirs our ours my mine your yours".split())
 _NO_NAME = _LEADING | frozenset(
     """i me we us you he him she it they them who whom whose which what when where why how there here one ones
     itself himself herself themselves others something anything nothing someone everyone and or of in to by
-    with for from at on as""".split()
+    with for from at on as some any each every no another such all both either neither several many most other
+    various""".split()
 )
 _NUMBER = re.compile(r"[\d\s.,:;/%+*×x<>=≤≥~±°()\[\]^-]+(?:e-?\d+)?", re.IGNORECASE)
+_CAPITALISED = re.compile(r"[^\W\d_][^\W\d_]{2,}")
 _OPENING = {")": "(", "]": "[", "}": "{"}
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
@@ -69,7 +68,7 @@ def carries_case(word: str) -> bool:
     if capitals >= 2 and not _titled_parts(word):
         return True
     if any(c.isdigit() for c in word):
-        return True
+        return capitals > 1 or not _CAPITALISED.match(word)  # "Glucose-6-phosphate" only begins a sentence
     first = next((c for c in word if c.isalpha()), "")
     return capitals == 1 and not first.isupper()
 

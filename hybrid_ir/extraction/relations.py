@@ -5,6 +5,7 @@ from __future__ import annotations
 from hybrid_ir.extraction.parse import Token
 
 _HEDGES = frozenset("may might could".split())
+_WEAKENERS = frozenset("hardly barely scarcely rarely seldom".split())
 _IRREGULAR = {"be": "is", "have": "has", "do": "does", "go": "goes"}
 MOST_WORDS = 6
 
@@ -12,17 +13,21 @@ MOST_WORDS = 6
 def verb_phrase(verb: Token, *, passive: bool, negated: bool, hedged: bool) -> str:
     """The verb in the present: tense says nothing that a graph could use, negation and doubt do."""
     lemma = verb.lemma_.lower()
+    weakened = next((child.lower_ for child in verb.children if child.lower_ in _WEAKENERS), "")
+    words = _plain_phrase(verb, lemma, passive=passive, negated=negated, hedged=hedged)
+    particle = next((child.lower_ for child in verb.children if child.dep_ == "prt"), "")
+    return join(weakened, words, particle)
+
+
+def _plain_phrase(verb: Token, lemma: str, *, passive: bool, negated: bool, hedged: bool) -> str:
     negation = " not" if negated else ""
     if passive:
         return f"may{negation} be {verb.lower_}" if hedged else f"is{negation} {verb.lower_}"
     if hedged:
-        words = f"may{negation} {lemma}"
-    elif negated:
-        words = "is not" if lemma == "be" else f"does not {lemma}"
-    else:
-        words = third_person(lemma)
-    particle = next((child.lower_ for child in verb.children if child.dep_ == "prt"), "")
-    return f"{words} {particle}" if particle else words
+        return f"may{negation} {lemma}"
+    if negated:
+        return "is not" if lemma == "be" else f"does not {lemma}"
+    return third_person(lemma)
 
 
 def third_person(lemma: str) -> str:
@@ -39,6 +44,8 @@ def third_person(lemma: str) -> str:
 def is_negated(verb: Token) -> bool:
     """By ``not``, ``never``, ``no X``, or a governing verb that fails or denies."""
     if any(child.dep_ == "neg" or child.lower_ in ("never", "neither") for child in verb.children):
+        return True
+    if any(child.lower_ == "longer" and any(w.lower_ == "no" for w in child.children) for child in verb.children):
         return True
     for child in verb.children:
         if child.dep_ in ("nsubj", "nsubjpass", "dobj", "attr") and any(

@@ -6,12 +6,11 @@ import re
 from collections.abc import Iterator, Sequence
 from importlib import metadata
 
-from hybrid_ir.extraction import parse as parsing
 from hybrid_ir.extraction import vocabulary as vocabularies
 from hybrid_ir.extraction.aliases import find_aliases
 from hybrid_ir.extraction.entities import NO_TOPIC, Topic, find_entities
 from hybrid_ir.extraction.names import canonical
-from hybrid_ir.extraction.parse import Doc
+from hybrid_ir.extraction.parse import Doc, Parser
 from hybrid_ir.extraction.plurals import singular
 from hybrid_ir.extraction.triples import Fact, find_triples
 from hybrid_ir.extraction.words import GENERIC, NOT_IN_QUESTIONS
@@ -23,6 +22,8 @@ RULES_VERSION = "1"
 
 _TITLE_WORDS = 8
 _DISAMBIGUATION = re.compile(r"\s*\([^()]*\)\s*$")
+_PLACE = re.compile(r"^([A-Z][^,]*), [A-Z]\w+(?: [A-Z]\w+)*$")
+"""A text on "Memphis, Tennessee" calls it Memphis."""
 
 
 class RuleExtractor:
@@ -31,22 +32,21 @@ class RuleExtractor:
     def __init__(self, settings: RuleExtractorSettings) -> None:
         self._settings = settings
         self._vocabulary = vocabularies.load(settings.vocabularies)
-        self._pipeline = parsing.load_pipeline(settings.spacy_package)
+        self._parser = Parser(settings.spacy_package)
 
     @property
     def fingerprint(self) -> dict[str, str]:
-        meta = self._pipeline.meta
         return {
             "kind": self._settings.kind,
             "rules": RULES_VERSION,
-            "pipeline": f"{meta['lang']}_{meta['name']} {meta['version']}",
+            "pipeline": self._parser.version,
             "spacy": metadata.version("spacy"),
             **vocabularies.versions(self._settings.vocabularies),
         }
 
     def extract(self, chunks: Sequence[Chunk]) -> list[Extraction | str]:
         titles = list(dict.fromkeys(chunk.title for chunk in chunks))
-        docs = parsing.parse(self._pipeline, [*(chunk.text for chunk in chunks), *titles])
+        docs = self._parser.parse([*(chunk.text for chunk in chunks), *titles])
         title_docs = dict(zip(titles, docs[len(chunks) :], strict=True))
         results: list[Extraction | str] = []
         for chunk, doc in zip(chunks, docs, strict=False):
@@ -62,7 +62,7 @@ class RuleExtractor:
     def mentions(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
         """In order of appearance; a text that cannot be parsed names nothing."""
         found = []
-        for doc in parsing.parse(self._pipeline, texts):
+        for doc in self._parser.parse(texts):
             names = () if isinstance(doc, str) else find_entities(doc, self._vocabulary).names()
             found.append(tuple(name for name in names if not _only_generic(name)))
         return found
@@ -86,13 +86,19 @@ class RuleExtractor:
         if isinstance(doc, str) or not len(doc):
             return NO_TOPIC, (), []
         if len(doc) <= _TITLE_WORDS and not any(token.tag_ in ("VBZ", "VBP", "VBD", "MD") for token in doc):
-            text = _DISAMBIGUATION.sub("", doc.text).strip()
-            name = self._vocabulary.name(text) or canonical(text)
+            text = _PLACE.sub(r"\1", _DISAMBIGUATION.sub("", doc.text).strip())
+            name = self._vocabulary.name(text) or self._singular_title(canonical(text))
             if name and name not in GENERIC:
                 topic = Topic(text, name)
-                return topic, (name, *find_entities(doc, self._vocabulary, topic).names()), []
+                full = canonical(doc.text) if _PLACE.match(doc.text) else name
+                return topic, (name, full, *find_entities(doc, self._vocabulary, topic).names()), []
         entities = find_entities(doc, self._vocabulary)
         return NO_TOPIC, entities.names(), list(find_triples(doc, entities, ""))
+
+    def _singular_title(self, name: str) -> str:
+        """ "Bats" is about the bat; the Beatles are no beatle."""
+        one = vocabularies.singular_name(name)
+        return one if one.rpartition(" ")[2] in self._parser.nouns else name
 
 
 def _clean(facts: Sequence[Fact]) -> Iterator[Fact]:

@@ -15,7 +15,7 @@ from hybrid_ir.extraction.entities import Entities
 from hybrid_ir.extraction.parse import Doc, Token
 from hybrid_ir.extraction.plurals import singular
 from hybrid_ir.extraction.relations import is_hedged, is_negated, is_passive, join, verb_phrase
-from hybrid_ir.extraction.words import ANAPHORIC, GENERIC, QUANTITIES
+from hybrid_ir.extraction.words import GENERIC, QUANTITIES, STANDS_FOR
 
 Fact = tuple[str, str, str]
 """Head, relation, tail."""
@@ -37,6 +37,7 @@ _HYPHENED = {
     "caused": "causes",
     "linked": "is linked to",
 }
+_PLACES = frozenset(("GPE", "LOC"))
 _REVERSED = frozenset(("resistant",))
 
 
@@ -53,7 +54,7 @@ def find_triples(doc: Doc, entities: Entities, topic: str) -> Iterator[Fact]:
     for sentence in doc.sents:
         context.subject = ""
         for token in sentence:
-            if token.pos_ in ("VERB", "AUX") and token.dep_ not in ("aux", "auxpass"):
+            if token.pos_ in ("VERB", "AUX") and token.dep_ not in ("aux", "auxpass") and token.tag_ != "MD":
                 yield from _verb_triples(token, context)
             elif token.dep_ == "prep" or token.text in ("including", "like"):
                 yield from _noun_preposition(token, context)
@@ -109,27 +110,21 @@ class _Context:
             return self._relative(token, depth)
         if token.pos_ == "PRON" and token.lower_ in _PRONOUNS:
             name = self.antecedent(token)
-            return [Reference(name)] if name else []
+            # An object "it" may be anything named since; only the topic is safe.
+            return [Reference(name)] if name and (token.dep_ in _SUBJECTS or name == self.topic) else []
         if depth < 2:
             through = self.through(token, depth)
             if through:
                 return through
-        if singular(token.lower_) in ANAPHORIC and any(
-            child.lower_ in ("this", "these", "the") for child in token.children
-        ):
+        if singular(token.lower_) in STANDS_FOR and token.dep_ in _SUBJECTS and _only_pointed_at(token):
             name = self.antecedent(token)
             return [Reference(name)] if name else []
         return []
 
     def _repeats_topic(self, token: Token) -> bool:
         """ "The journal", in a text on the Journal of Mathematical Physics."""
-        modifiers = list(token.lefts)
-        return (
-            len(modifiers) == 1
-            and modifiers[0].lower_ in ("the", "this")
-            and self.topic.rpartition(" ")[0] != ""
-            and token.lower_ in self.topic.split()
-        )
+        words = self.topic.split()
+        return len(words) > 1 and token.lower_ in words and _only_pointed_at(token)
 
     def through(self, token: Token, depth: int = 0) -> list[Reference]:
         """ "Treatment of malaria" stands for malaria, by way of ``treatment of``."""
@@ -155,6 +150,12 @@ class _Context:
 
 
 _PRONOUNS = frozenset("it they he she this these those them him".split())
+
+
+def _only_pointed_at(noun: Token) -> bool:
+    """The, this or these and nothing else before the noun."""
+    before = list(noun.lefts)
+    return len(before) == 1 and before[0].lower_ in ("the", "this", "these")
 
 
 def _verb_triples(verb: Token, context: _Context) -> Iterator[Fact]:
@@ -187,19 +188,20 @@ def _subjects(verb: Token, context: _Context, depth: int) -> list[Reference]:
         return _subjects(verb.head, context, depth + 1)
     if verb.dep_ == "advcl" and verb.tag_ in ("VBG", "VBN") and verb.head.pos_ in ("VERB", "AUX"):
         return _subjects(verb.head, context, depth + 1)
-    if verb.dep_ == "ROOT" and context.topic and verb.tag_ in ("VBZ", "VBN", "VBD") and not _expletive(verb):
+    if verb.dep_ == "ROOT" and context.topic and verb.tag_ in ("VBZ", "VBN", "VBD") and _opens_sentence(verb):
         return [Reference(context.topic)]  # a note leaves its subject out: "Causes paralysis."
     return []
 
 
-def _expletive(verb: Token) -> bool:
-    return any(child.dep_ == "expl" for child in verb.children)
+def _opens_sentence(verb: Token) -> bool:
+    return all(token.pos_ in ("ADV", "AUX") for token in verb.doc[verb.sent.start : verb.i])
 
 
 def _targets(verb: Token, phrase: str, context: _Context) -> Iterator[tuple[str, Reference]]:
     """(relation, object) for each object of the verb and of its prepositions."""
     for child in verb.children:
-        if child.dep_ in _OBJECTS:
+        mistaken = child.i > verb.i and child.i in context.heads and child.dep_ in ("advmod", "appos", "npadvmod")
+        if child.dep_ in _OBJECTS or mistaken:
             for reference in context.references(child):
                 yield phrase, reference
             if child.dep_ == "attr" and child.i in context.heads and child.pos_ == "NOUN":
@@ -267,13 +269,24 @@ def _tied_noun(token: Token, context: _Context) -> Iterator[Fact]:
         return
     if token.dep_ == "appos" and token.left_edge.i > 0 and token.doc[token.left_edge.i - 1].text == "(":
         return  # brackets hold figures, examples and abbreviations: see aliases
+    if token.dep_ == "appos" and _in_list(token):
+        return
     if token.tag_ == "PRP$":
         name = context.subject or context.antecedent(token)
         targets = [Reference(name)] if name else []
     else:
         targets = context.references(token)
+    places = token.ent_type_ in _PLACES and token.head.ent_type_ in _PLACES
+    relation = "of" if token.dep_ == "poss" else "is in" if places else "is"  # "Memphis, Tennessee"
     for target in targets:
-        yield head, "of" if token.dep_ == "poss" else "is", target.name
+        yield head, relation, target.name
+
+
+def _in_list(token: Token) -> bool:
+    """The parser takes the second of "coma, seizures and death" for an apposition; a colon opens a list too."""
+    if any(child.dep_ in ("conj", "cc") for noun in (token, token.head) for child in noun.children):
+        return True
+    return any(word.text == ":" for word in token.doc[token.head.i : token.i])
 
 
 def _hyphened(hyphen: Token, context: _Context) -> Iterator[Fact]:
@@ -287,6 +300,6 @@ def _hyphened(hyphen: Token, context: _Context) -> Iterator[Fact]:
     name = context.heads.get(cause.i)
     if relation is None or noun is None or noun.i <= word.i or name is None:
         return
-    effect = context.heads.get(noun.i)
+    effect = context.heads.get(noun.i, "").removeprefix(f"{name}-{word.lower_} ")
     if effect:
         yield (effect, relation, name) if word.lower_ in _REVERSED else (name, relation, effect)

@@ -195,7 +195,7 @@ def _letters(name: str) -> str:
 
 def _tidy(name: str) -> str:
     """DrugBank's ``Vitamin B 12`` as everybody writes it."""
-    return canonical(re.sub(r"(?<=[Vv]itamin )([A-Z]) (\d+)\b", r"\1\2", name))
+    return singular_name(canonical(re.sub(r"(?<=[Vv]itamin )([A-Z]) (\d+)\b", r"\1\2", name)))
 
 
 def _phenotypes() -> Iterator[tuple[str, str]]:

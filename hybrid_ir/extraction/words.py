@@ -26,6 +26,7 @@ HOLLOW = frozenset(
 GENERIC = HOLLOW | frozenset(
     # amounts, times and places without a name
     """number amount level dose dosage rate ratio percentage percent proportion majority minority half part
+    third quarter km kilometer kilometre mile meter metre foot acre mg kg ml mm cm mmhg
     portion range value mean median average total degree extent score quantity concentration size length
     increase decrease reduction change difference variation improvement lack absence presence
     period duration interval onset
@@ -41,16 +42,21 @@ GENERIC = HOLLOW | frozenset(
     significance relationship relation association correlation link response development involvement
     need ability possibility likelihood potential probability frequency combination contrast
     view opinion knowledge understanding information detail
+    # processes: what they are of is the entity ("release of insulin")
+    excretion release secretion production inhibition activation formation uptake clearance intake removal
+    rise fall loss gain rest tendency attack crisis
     # parts and roles that a general text names all the time
     behalf charge field branch chief editor president founder author citizen birthplace border east west north
-    south example research publication concept idea name-sake namesake home rest sense interest
+    south example research publication concept idea name-sake namesake home sense interest
+    source danger share difficulty cell system life hand worst
     """.split()
 )
 """Heads that are no entity alone ("this disease", "the risk") and are one with a name before them."""
 
 QUANTITIES = frozenset(
-    """number amount level proportion percentage majority minority half part portion variety range series set pair
-    type kind sort form group case patient member percent total lack list combination example one""".split()
+    """number amount level proportion percentage majority minority half part portion variety range series set
+    pair type kind sort form group case patient member percent total lack list combination example one third
+    quarter""".split()
 )
 """Nouns that an ``of`` looks through: "a number of drugs" is about drugs."""
 
@@ -62,7 +68,8 @@ WEAK_MODIFIERS = frozenset(
     particular whole entire full total complete partial additional further following subsequent prior severe mild
     moderate serious marked profound strong weak young elderly healthy normal available effective useful
     numerous extensive considerable substantial more most less least only so-called well-known famous notable
-    classic long short overall increased decreased reduced enhanced elevated primary-care much enough mere very
+    classic commonest oldest chief long short
+    overall increased decreased reduced enhanced elevated primary-care much enough mere very
     first-line common-most 's""".split()
 )
 """Adjectives left out of a name: "a severe lead poisoning" is lead poisoning."""
@@ -103,3 +110,10 @@ SEATED = frozenset(
     king queen duke earl mayor""".split()
 )
 """What a proper name begins with when its last part names a place of its own: "University of Copenhagen"."""
+
+STANDS_FOR = frozenset(
+    """drug medication medicine disease disorder syndrome condition illness infection company film movie album song
+    band book novel city town country county organization organisation school university college journal
+    magazine newspaper series episode show game state river team club""".split()
+)
+"""Of the anaphoric nouns, those wide enough to stand for any subject before them; "the enzyme" might be another."""
