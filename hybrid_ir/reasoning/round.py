@@ -44,6 +44,7 @@ class RoundOfWork:
         self._retrievals: dict[int, Retrieval] = {}
         self._answers: dict[int, SubAnswer] = {}
         self._errors: dict[int, Exception] = {}
+        self._late: set[int] = set()
         self._tasks: list[asyncio.Task[None]] = []
 
     async def events(self, start: float, cutoff: float, clock: Callable[[], float]) -> AsyncGenerator[Event, None]:
@@ -79,9 +80,9 @@ class RoundOfWork:
             if task.done() and not task.cancelled():
                 task.result()  # a bug in the loop itself must not pass for a failed sub-question
         if len(self._errors) == len(self._sub_questions):
-            if not all(isinstance(error, TimeoutError) for error in self._errors.values()):
-                raise next(error for error in self._errors.values() if not isinstance(error, TimeoutError))
-            self.cut_off = True  # the retriever was given the round's time and kept to it
+            if len(self._late) < len(self._errors):
+                raise next(error for index, error in self._errors.items() if index not in self._late)
+            self.cut_off = True  # the retriever was given a time and kept to it
 
     async def _one(
         self,
@@ -93,12 +94,14 @@ class RoundOfWork:
         clock: Callable[[], float],
     ) -> None:
         stage: Literal["retrieve", "answer"] = "retrieve"
+        timeout_s = max(RETRIEVER_SHARE * (cutoff - clock()), 0.0)
+        time_is_up = clock() + timeout_s
         try:
             retrieval = await self._retriever.retrieve(
                 Query(text=sub_question.text, entities=sub_question.entities),
                 self._top_k,
                 paths=self._paths,
-                timeout_s=max(RETRIEVER_SHARE * (cutoff - clock()), 0.0),
+                timeout_s=timeout_s,
             )
             self._retrievals[index] = retrieval
             emit(Retrieved(seconds=clock() - start, round=self._number, index=index, retrieval=retrieval))
@@ -106,6 +109,8 @@ class RoundOfWork:
             written = await self._reasoner.answer(self._state, sub_question, retrieval)
         except Exception as error:
             self._errors[index] = error
+            if isinstance(error, TimeoutError) or clock() >= time_is_up:
+                self._late.add(index)
             reason = f"{type(error).__name__}: {error}"
             emit(Failed(seconds=clock() - start, round=self._number, index=index, stage=stage, reason=reason))
             return

@@ -1,0 +1,131 @@
+"""A reasoner without a language model: it finds and quotes, and never writes a sentence of its own.
+
+Deterministic; needs an encoder and an extractor, the ones the index was built with.  It is what
+a laptop runs, and what retrieval and iteration can be measured with, free of an LLM's noise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import numpy as np
+
+from hybrid_ir.reasoning.decompose import first_round, next_round
+from hybrid_ir.reasoning.focus import Focus, focus_of
+from hybrid_ir.reasoning.options import option_support, polarity
+from hybrid_ir.reasoning.sentences import Reader, gathered, sentences_of
+from hybrid_ir.reasoning.spans import best_spans
+from hybrid_ir.reasoning.support import Field, field_of, similarity
+from hybrid_ir.records import Conclusion, Decomposition, LoopState, Retrieval, Statement, SubQuestion
+from hybrid_ir.roles import Encoder, Extractor
+
+QUOTES = 3
+"""Sentences in a sub-answer."""
+QUOTE_FLOOR = 0.35
+"""Cosine plus overlap below which a sentence does not answer a sub-question."""
+QUOTE_SHARE = 0.75
+"""A further quote must be this good compared with the best."""
+ENOUGH = 0.45
+"""Relevance of the best sentence below which the evidence is not about the question."""
+
+
+class ExtractiveReasoner:
+    """See :class:`hybrid_ir.roles.Reasoner`; the models run in a thread, so the event loop stays free."""
+
+    name = "extractive"
+
+    def __init__(self, encoder: Encoder, extractor: Extractor) -> None:
+        self._reader = Reader(encoder, extractor)
+
+    async def decompose(self, state: LoopState, limit: int) -> Decomposition:
+        """Round 1: the question, its clauses, its options.  Later: bridges; see ``decompose.py``."""
+        return await asyncio.to_thread(self._decompose, state, limit)
+
+    async def answer(self, state: LoopState, sub_question: SubQuestion, retrieval: Retrieval) -> tuple[Statement, ...]:
+        """Up to ``QUOTES`` sentences of the evidence, verbatim, each with its chunk."""
+        return await asyncio.to_thread(self._answer, sub_question, retrieval)
+
+    async def conclude(self, state: LoopState) -> Conclusion:
+        """An option, yes or no, or the best short span, with the sentences that support it."""
+        return await asyncio.to_thread(self._conclude, state)
+
+    def _decompose(self, state: LoopState, limit: int) -> Decomposition:
+        focus = focus_of(state.question)
+        if not state.rounds:
+            return Decomposition(sub_questions=tuple(first_round(state.question, focus, self._reader, limit)))
+        field = self._field(state, focus)
+        support: dict[str, float] = {}
+        if state.question.options and not focus.polar and field.sentences:
+            support, _ = option_support(state.question, field, self._reader)
+        sub_questions, missing = next_round(state, focus, field, support, self._reader, limit)
+        return Decomposition(sub_questions=tuple(sub_questions), missing=missing)
+
+    def _answer(self, sub_question: SubQuestion, retrieval: Retrieval) -> tuple[Statement, ...]:
+        sentences = sentences_of(retrieval.evidence)
+        if not sentences:
+            return ()
+        vectors = self._reader.vectors(sentences)
+        words = [sentence.words for sentence in sentences]
+        scores = similarity(sub_question.text, vectors, words, {}, self._reader)
+        order = np.argsort(-scores, kind="stable")[:QUOTES]
+        floor = max(QUOTE_FLOOR, QUOTE_SHARE * float(scores[order[0]]))
+        return tuple(
+            Statement(text=sentences[int(index)].text, citations=(sentences[int(index)].chunk.id,))
+            for index in order
+            if scores[index] >= floor
+        )
+
+    def _field(self, state: LoopState, focus: Focus) -> Field:
+        return field_of(focus, sentences_of(gathered(state)), self._reader)
+
+    def _conclude(self, state: LoopState) -> Conclusion:
+        focus = focus_of(state.question)
+        field = self._field(state, focus)
+        if not field.sentences:
+            return Conclusion(short="", enough_evidence=False)
+        enough = float(field.direct.max()) >= ENOUGH
+        if focus.polar:
+            return self._polar(state, focus, field, enough)
+        if state.question.options:
+            return self._choice(state, focus, field, enough)
+        return self._open(focus, field, enough)
+
+    def _choice(self, state: LoopState, focus: Focus, field: Field, enough: bool) -> Conclusion:
+        support, sentences = option_support(state.question, field, self._reader)
+        pick = min if focus.inverted else max
+        letter = pick(support, key=lambda option: support[option])
+        return Conclusion(
+            choice=letter,
+            short=state.question.options[letter],
+            statements=_quoted(field, [*sentences[letter], int(field.direct.argmax())]),
+            enough_evidence=enough,
+        )
+
+    def _polar(self, state: LoopState, focus: Focus, field: Field, enough: bool) -> Conclusion:
+        verdict, order = polarity(focus, field)
+        options = {text.strip(" .").casefold(): letter for letter, text in state.question.options.items()}
+        if options and verdict not in options:
+            verdict = "yes" if "yes" in options else next(iter(options))
+        letter = options.get(verdict)
+        return Conclusion(
+            choice=letter, short=verdict, statements=_quoted(field, order[:QUOTES]), enough_evidence=enough
+        )
+
+    def _open(self, focus: Focus, field: Field, enough: bool) -> Conclusion:
+        spans = best_spans(focus, field, self._reader) if enough else []
+        if not spans:
+            return Conclusion(short="", enough_evidence=False)
+        best = spans[0]
+        return Conclusion(
+            short=best.text,
+            statements=_quoted(field, [best.sentence, int(field.direct.argmax())]),
+            enough_evidence=True,
+        )
+
+
+def _quoted(field: Field, indexes: list[int]) -> tuple[Statement, ...]:
+    """Each sentence once, verbatim, with its chunk."""
+    return tuple(
+        Statement(text=field.sentences[index].text, citations=(field.sentences[index].chunk.id,))
+        for index in dict.fromkeys(indexes)
+    )
