@@ -154,6 +154,14 @@ class LoopSettings(_Group):
     stop_early: bool = True
     """Stop when the reasoner says that nothing is missing; the paper always runs all rounds."""
 
+    def changed(self, **changes: float | None) -> LoopSettings:
+        """With the changes that are not None; one out of bounds is a :class:`BadInput` that names it."""
+        given = {name: value for name, value in changes.items() if value is not None}
+        try:
+            return LoopSettings.model_validate({**self.model_dump(), **given})
+        except ValidationError as error:
+            raise BadInput("; ".join(f"{e['loc'][0]}: {e['msg']}" for e in error.errors()) + ".") from error
+
 
 class ExtractiveReasonerSettings(_Group):
     """Quotes the evidence; no language model."""

@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import ray
 import ray.data
@@ -24,8 +25,7 @@ def connected(settings: JobSettings) -> Iterator[None]:
         yield
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    quiet = {"logging_level": logging.ERROR, "log_to_driver": bool(os.environ.get("HYBRID_IR_DEBUG"))}
+    quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": bool(os.environ.get("HYBRID_IR_DEBUG"))}
     if os.environ.get("RAY_ADDRESS"):
         ray.init(**quiet)
     else:
@@ -40,7 +40,7 @@ def connected(settings: JobSettings) -> Iterator[None]:
         )
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
-    logging.getLogger("ray.data").setLevel(logging.WARNING)
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
     try:
         yield
     finally:

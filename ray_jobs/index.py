@@ -95,11 +95,11 @@ def read_parts(files: Sequence[SourceFile]) -> list[tuple[str, list[SourceFile]]
 def _segment(plan: SegmentPlan, files: Sequence[SourceFile], settings: Settings, reporter: Reporter) -> Segment:
     job = settings.job
     parts = [{"part": name, "files": [file.model_dump_json() for file in group]} for name, group in read_parts(files)]
-    for _ in reporter.follow("read", stages.run(parts, (stages.Read, plan, job.read)), len(parts)):
+    for _ in reporter.follow("read", stages.run(parts, (stages.read, plan, job.read)), len(parts)):
         pass
     shards = [{"shard": number} for number in range(plan.shards)]
     chunked = _results(
-        reporter.follow("chunk", stages.run(shards, (stages.Chunk, plan, job.read)), len(shards)), "chunk"
+        reporter.follow("chunk", stages.run(shards, (stages.chunk, plan, job.read)), len(shards)), "chunk"
     )
     _check_errors(plan, chunked)
     rows = list(
@@ -132,7 +132,7 @@ def _build(plan: BuildPlan, fingerprints: Fingerprints, settings: Settings, repo
     parts = [{"part": part} for part in range(-(-len(graph.entities) // synonyms.TILE))]
     _drain(reporter, "encode entities", parts, (stages.EncodeNames, plan, job.encode))
     tiles = [{"row": row, "column": column} for row, column in synonyms.tiles(len(graph.entities))]
-    _drain(reporter, "entity resolution", tiles, (stages.SynonymTile, plan, job.read))
+    _drain(reporter, "entity resolution", tiles, (stages.synonym_tile, plan, job.read))
     shards = [{"segment": segment_id, "shard": shard, "first": first} for segment_id, shard, first in plan.shards()]
     if plan.settings.graph.chunk_neighbours:
         _drain(reporter, "link chunks", shards, (stages.Neighbours, plan, job.read))

@@ -25,21 +25,13 @@ from hybrid_ir.settings import StageResources
 Row = dict[str, Any]
 
 
-class Read:
-    def __init__(self, plan: SegmentPlan) -> None:
-        self._plan = plan
-
-    def __call__(self, row: Row) -> Row:
-        files = [SourceFile.model_validate_json(file) for file in row["files"]]
-        return {"read": shard.read(self._plan, row["part"], files).model_dump_json()}
+def read(row: Row, plan: SegmentPlan) -> Row:
+    files = [SourceFile.model_validate_json(file) for file in row["files"]]
+    return {"read": shard.read(plan, row["part"], files).model_dump_json()}
 
 
-class Chunk:
-    def __init__(self, plan: SegmentPlan) -> None:
-        self._plan = plan
-
-    def __call__(self, row: Row) -> Row:
-        return {"chunk": shard.chunk(self._plan, row["shard"]).model_dump_json()}
+def chunk(row: Row, plan: SegmentPlan) -> Row:
+    return {"chunk": shard.chunk(plan, row["shard"]).model_dump_json()}
 
 
 class Extract:
@@ -69,12 +61,8 @@ class EncodeNames:
         return {"rows": assembly.encode_names(self._plan, row["part"], self._encoder)}
 
 
-class SynonymTile:
-    def __init__(self, plan: BuildPlan) -> None:
-        self._plan = plan
-
-    def __call__(self, row: Row) -> Row:
-        return {"rows": assembly.synonym_tile(self._plan, row["row"], row["column"])}
+def synonym_tile(row: Row, plan: BuildPlan) -> Row:
+    return {"rows": assembly.synonym_tile(plan, row["row"], row["column"])}
 
 
 class Neighbours:
@@ -87,23 +75,23 @@ class Neighbours:
 
 
 def run(rows: Sequence[Row], *stages: tuple[Callable[..., Any], Any, StageResources]) -> Iterator[Row]:
-    """Stream rows through (class, plan, resources) stages; results come as they are ready, in any order.
+    """Stream rows through (stage, plan, resources); results come as they are ready, in any order.
 
-    Raises the library's own error where a stage raised one.
+    A class keeps a model in an actor, a function runs as a task.  Raises the library's own
+    error where a stage raised one.
     """
     if not rows:
         return
-    dataset = ray.data.from_items(list(rows), override_num_blocks=len(rows))
+    dataset: ray.data.Dataset = ray.data.from_items(list(rows), override_num_blocks=len(rows))
     for stage, plan, resources in stages:
-        largest = resources.max_workers or _room(resources)
-        largest = max(resources.min_workers, min(largest, len(rows)))
-        dataset = dataset.map(
-            stage,
-            fn_constructor_args=(plan,),
-            compute=ray.data.ActorPoolStrategy(min_size=resources.min_workers, max_size=largest),
-            num_cpus=resources.num_cpus,
-            num_gpus=resources.num_gpus or None,
-        )
+        largest = max(resources.min_workers, min(resources.max_workers or _room(resources), len(rows)))
+        if isinstance(stage, type):
+            smallest = min(resources.min_workers, len(rows))
+            how: dict[str, Any] = {"compute": ray.data.ActorPoolStrategy(min_size=smallest, max_size=largest)}
+            stage = _bound(stage, plan)
+        else:
+            how = {"compute": ray.data.TaskPoolStrategy(size=largest), "fn_args": (plan,)}
+        dataset = dataset.map(stage, num_cpus=resources.num_cpus, num_gpus=resources.num_gpus or None, **how)
     try:
         yield from dataset.iter_rows()
     except RayTaskError as error:
@@ -115,9 +103,18 @@ def run(rows: Sequence[Row], *stages: tuple[Callable[..., Any], Any, StageResour
         raise
 
 
+def _bound(stage: type[Any], plan: Any) -> type[Any]:
+    """The class with its plan inside: an argument would lie in the object store and be lost with its node."""
+
+    def init(self: Any) -> None:
+        stage.__init__(self, plan)
+
+    return type(stage.__name__, (stage,), {"__init__": init})
+
+
 def _room(resources: StageResources) -> int:
     """How many workers the cluster, as it is now, could hold at most."""
-    total = ray.cluster_resources()
+    total: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
     by_cpu = total.get("CPU", 1) / resources.num_cpus if resources.num_cpus else float("inf")
     by_gpu = total.get("GPU", 0) / resources.num_gpus if resources.num_gpus else float("inf")
     return max(1, int(min(by_cpu, by_gpu, 1024)))

@@ -56,7 +56,7 @@ class BuildPlan:
 
 
 def dense_groups(chunks_per_shard: Sequence[int], most: int) -> list[list[int]]:
-    """Neighbouring document shards that share one FAISS shard of at most ``most`` vectors; a larger one stands alone."""
+    """Neighbouring document shards that share a FAISS shard of at most ``most`` vectors; a larger one stands alone."""
     groups: list[list[int]] = []
     held = 0
     for shard, rows in enumerate(chunks_per_shard):

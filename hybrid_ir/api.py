@@ -1,0 +1,81 @@
+"""Questions to one index from Python: the same paths, fusion and loop as the service, without Ray."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import Any, TypeVar
+
+from hybrid_ir.index.opened import Index
+from hybrid_ir.reasoning import loop
+from hybrid_ir.reasoning.events import Event, Finished
+from hybrid_ir.reasoning.question import check_question
+from hybrid_ir.records import Answer, Chunk, PathName, Question, Retrieval
+from hybrid_ir.retrieval.retriever import FusedRetriever
+from hybrid_ir.roles import Query, RetrievalPath
+
+T = TypeVar("T")
+
+
+class HybridIR:
+    """An open index; made by :func:`hybrid_ir.open`."""
+
+    def __init__(self, index: Index) -> None:
+        self.index = index
+
+    @cached_property
+    def retriever(self) -> FusedRetriever:
+        paths: dict[PathName, RetrievalPath] = {"graph": self.index.graph_path, "dense": self.index.dense_path}
+        return FusedRetriever(paths, self.index.chunks, self.index.settings.fusion)
+
+    def retrieve(
+        self, query: str, k: int = 10, paths: Sequence[PathName] | None = None, entities: Sequence[str] = ()
+    ) -> Retrieval:
+        """The k best chunks for one query.  ``entities`` saves looking for them in the text."""
+        return _run(self.retriever.retrieve(Query(text=query, entities=tuple(entities)), k, paths))
+
+    def ask(
+        self,
+        question: str,
+        options: Mapping[str, str] | None = None,
+        *,
+        rounds: int | None = None,
+        sub_questions: int | None = None,
+        top_k: int | None = None,
+        deadline_s: float | None = None,
+        paths: Sequence[PathName] | None = None,
+        on_event: Callable[[Event], None] | None = None,
+    ) -> Answer:
+        """Answer a question; ``options`` maps letters to texts.  Settings given here hold for this call alone.
+
+        ``on_event`` is called with each event of the loop as it happens.
+        """
+        asked = Question(text=question, options=dict(options or {}))
+        check_question(asked, self.index.settings.serve.max_question_chars)
+        changes = {"rounds": rounds, "sub_questions": sub_questions, "top_k": top_k, "deadline_s": deadline_s}
+        settings = self.index.settings.loop.changed(**changes)
+        events = loop.run(
+            asked, self.retriever, self.index.reasoner, settings, build_id=self.index.build_id, paths=paths
+        )
+        return _run(_last(events, on_event))
+
+    def chunk(self, chunk_id: str) -> Chunk:
+        """One chunk by its id."""
+        return self.index.chunks.by_id(chunk_id)
+
+
+async def _last(events: AsyncGenerator[Event, None], on_event: Callable[[Event], None] | None) -> Answer:
+    async for event in events:
+        if on_event is not None:
+            on_event(event)
+        if isinstance(event, Finished):
+            return event.answer
+    raise AssertionError("the loop ended without an answer")
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    """Run to the end on a thread of its own: a notebook already has a running event loop on this one."""
+    with ThreadPoolExecutor(1) as executor:
+        return executor.submit(asyncio.run, work).result()

@@ -1,0 +1,267 @@
+"""``hybrid-ir …``: the front door.  The only file here that opens jobs and Serve, and only inside its commands."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from hybrid_ir.errors import BadInput, HybridIRError
+from hybrid_ir.settings import Settings
+from hybrid_ir.settings import load as load_settings
+
+app = typer.Typer(
+    name="hybrid-ir",
+    help="Medical question answering over a knowledge graph and dense vectors. "
+    "A research tool: no medical device, and no advice to patients.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+Root = Annotated[str, typer.Option("--root", help="Where the index lies: a folder, or s3://bucket/prefix.")]
+Config = Annotated[str | None, typer.Option("--config", help="A settings file, such as configs/local.yaml.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Paths = Annotated[str | None, typer.Option("--paths", help="Paths to use, by comma: graph,dense.")]
+
+
+@app.command()
+def index(
+    corpus: Annotated[
+        list[str], typer.Option("--corpus", help="Files, folders or globs of any supported format; may be repeated.")
+    ],
+    root: Root,
+    more: Annotated[list[str] | None, typer.Argument(metavar="[PATH]...", help="Further corpus paths.")] = None,
+    config: Config = None,
+    json_: AsJson = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+) -> None:
+    """Build an index of a corpus and publish it.  Run it again after an interruption: it goes on."""
+    _need("ray", "ray")
+    from ray_jobs.index import index as run_index
+    from ray_jobs.progress import Reporter
+
+    settings = load_settings(config) if config else Settings()
+    reporter = Reporter(quiet=quiet)
+    done = run_index([*corpus, *(more or [])], root, settings, reporter)
+    if json_:
+        _print_json({"build_id": done.build_id, "root": root, **done.counts.model_dump()})
+        return
+    counts = done.counts
+    typer.echo(
+        f"Build {done.build_id} in {root}: {counts.documents} documents, {counts.chunks} chunks, "
+        f"{counts.triples} triples, {counts.entities} entities, {counts.edges} edges, "
+        f"{counts.synonym_edges} synonym pairs, {counts.errors} errors."
+    )
+    if counts.errors:
+        typer.echo(f"See what could not be used, and why: hybrid-ir inspect --root {root}")
+    typer.echo(f'Ask it something: hybrid-ir ask --root {root} "…"')
+
+
+@app.command()
+def ask(
+    question: Annotated[str, typer.Argument(help="The question.")],
+    root: Annotated[str | None, typer.Option("--root", help="The index; or give --url.")] = None,
+    url: Annotated[str | None, typer.Option("--url", help="Ask a running service instead of an index.")] = None,
+    option: Annotated[
+        list[str] | None, typer.Option("--option", help="An option of a multiple-choice question, as A=text.")
+    ] = None,
+    config: Config = None,
+    rounds: Annotated[int | None, typer.Option(help="Rounds of the loop.")] = None,
+    sub_questions: Annotated[int | None, typer.Option(help="Sub-questions a round.")] = None,
+    top_k: Annotated[int | None, typer.Option(help="Chunks of evidence for a sub-question.")] = None,
+    deadline_s: Annotated[float | None, typer.Option(help="Seconds for the whole question.")] = None,
+    paths: Paths = None,
+    json_: AsJson = False,
+) -> None:
+    """Answer a question from an index, with rounds, evidence and citations."""
+    from hybrid_ir import render
+    from hybrid_ir.records import Answer
+
+    limits = {"rounds": rounds, "sub_questions": sub_questions, "top_k": top_k, "deadline_s": deadline_s}
+    options = _options(option or [])
+    chosen = paths.split(",") if paths else None
+    if (root is None) == (url is None):
+        raise BadInput("Give either --root (an index) or --url (a running service).")
+    if url is not None:
+        from hybrid_ir.client import post
+
+        body = {"question": question, "options": options or None, "paths": chosen, **limits}
+        answer = Answer.model_validate(post(url, "/v1/answer", {k: v for k, v in body.items() if v is not None}))
+    else:
+        import hybrid_ir
+
+        opened = hybrid_ir.open(str(root), config)
+        answer = opened.ask(question, options, paths=chosen, **limits)  # type: ignore[arg-type]
+    if json_:
+        _print_json(answer.model_dump(mode="json"))
+    else:
+        typer.echo(render.answer(answer))
+
+
+@app.command()
+def retrieve(
+    query: Annotated[str, typer.Argument(help="What to look for.")],
+    root: Root,
+    k: Annotated[int, typer.Option("--k", help="How many chunks.")] = 10,
+    paths: Paths = None,
+    entity: Annotated[list[str] | None, typer.Option(help="Start the graph path here; may be repeated.")] = None,
+    config: Config = None,
+    json_: AsJson = False,
+) -> None:
+    """Show the chunks that the two paths bring for a query, and their fused ranking."""
+    import hybrid_ir
+    from hybrid_ir import render
+
+    found = hybrid_ir.open(root, config).retrieve(query, k, paths.split(",") if paths else None, entity or ())
+    if json_:
+        _print_json(found.model_dump(mode="json"))
+    else:
+        typer.echo(render.retrieval(found))
+
+
+@app.command()
+def serve(
+    root: Root,
+    config: Config = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on; loopback unless told otherwise.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on.")] = None,
+    build: Annotated[str | None, typer.Option(help="A build other than the published one.")] = None,
+) -> None:
+    """Answer questions over HTTP until interrupted."""
+    _need("ray", "ray")
+    from serve.run import serve_forever
+
+    settings = load_settings(config) if config else None
+    serve_forever(
+        root, settings=settings, host=host, port=port, build_id=build, say=lambda text: typer.echo(text, err=True)
+    )
+
+
+@app.command()
+def inspect(
+    root: Root,
+    chunk: Annotated[str | None, typer.Option(help="Show one chunk with its mentions and triples.")] = None,
+    entity: Annotated[str | None, typer.Option(help="Show one entity with its triples and chunks.")] = None,
+    errors: Annotated[bool, typer.Option("--errors", help="List every error record.")] = False,
+    json_: AsJson = False,
+) -> None:
+    """Show what an index holds: counts, and what could not be used and why."""
+    from hybrid_ir.index import inspection, manifest
+    from hybrid_ir.index.store import Store
+
+    store = Store(root)
+    found = manifest.read(store)
+    if chunk is not None:
+        contents = inspection.chunk(store, found, chunk)
+        if json_:
+            _print_json(contents.model_dump(mode="json"))
+            return
+        piece = contents.chunk
+        typer.echo(f"{piece.id}  {piece.title}{' > ' + piece.section if piece.section else ''}")
+        typer.echo(f"{piece.source} {piece.locator} characters {piece.start}-{piece.end}\n\n{piece.text}\n")
+        typer.echo(f"mentions: {', '.join(contents.mentions) or 'none'}")
+        for triple in contents.triples:
+            typer.echo(f"  ({', '.join(triple)})")
+        return
+    if entity is not None:
+        about = inspection.entity(store, found, entity)
+        if json_:
+            _print_json(about.model_dump(mode="json"))
+            return
+        typer.echo(f"{about.name}  synonyms: {', '.join(about.synonyms) or 'none'}")
+        for triple in about.triples:
+            typer.echo(f"  ({', '.join(triple)})")
+        typer.echo(f"chunks: {', '.join(about.chunks)}")
+        return
+    rows = inspection.errors(store, found)
+    if errors:
+        if json_:
+            _print_json(rows)
+        else:
+            for row in rows:
+                typer.echo(f"{row['stage']}\t{row['subject']}\t{row['source']}\t{row['reason']}")
+        return
+    kinds = inspection.error_kinds(rows)
+    if json_:
+        body = {"build_id": found.build_id, "counts": found.counts, "fingerprints": found.fingerprints, "errors": kinds}
+        _print_json(body)
+        return
+    typer.echo(f"build {found.build_id} in {root}")
+    for name, value in found.counts.model_dump().items():
+        typer.echo(f"  {name.replace('_', ' '):<18} {value:>12,}")
+    typer.echo(f"  encoder            {found.fingerprints.chunk_encoder['model']}")
+    typer.echo(f"  extractor          {found.fingerprints.extractor['kind']}")
+    for kind in kinds[:10]:
+        typer.echo(f"  {kind.count} x {kind.stage}: {kind.reason}  e.g. {kind.example}")
+    if len(kinds) > 10:
+        typer.echo(
+            f"  … and {len(kinds) - 10} more kinds of error; all of them: hybrid-ir inspect --root {root} --errors"
+        )
+
+
+@app.command()
+def verify(root: Root, json_: AsJson = False) -> None:
+    """Check every file of the published build against its checksum."""
+    from hybrid_ir.index import manifest
+    from hybrid_ir.index.store import Store
+
+    store = Store(root)
+    found = manifest.read(store)
+    faults = manifest.verify(store, found)
+    files = len(found.all_files())
+    if json_:
+        _print_json({"build_id": found.build_id, "files": files, "faults": faults})
+    else:
+        for fault in faults:
+            typer.echo(fault)
+        typer.echo(f"build {found.build_id}: {files} files, {len(faults)} at fault")
+    if faults:
+        raise typer.Exit(5)
+
+
+def main() -> None:
+    """Run a command; an error meant for a person is one sentence and an exit code of its own."""
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
+    try:
+        app()
+    except HybridIRError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:  # `hybrid-ir … | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+
+
+def _options(given: list[str]) -> dict[str, str]:
+    options: dict[str, str] = {}
+    for item in given:
+        letter, sign, text = item.partition("=")
+        if not sign:
+            raise BadInput(f"--option {item!r}: write it as A=text.")
+        if letter.strip() in options:
+            raise BadInput(f"--option {letter.strip()} is given twice.")
+        options[letter.strip()] = text.strip()
+    return options
+
+
+def _need(module: str, extra: str) -> None:
+    from importlib.util import find_spec
+
+    if find_spec(module) is None:
+        raise BadInput(f"This command needs {module}: pip install 'hybrid-ir[{extra}]'")
+
+
+def _print_json(value: object) -> None:
+    typer.echo(json.dumps(value, ensure_ascii=False, indent=1, default=lambda item: item.model_dump(mode="json")))
+
+
+if __name__ == "__main__":
+    main()

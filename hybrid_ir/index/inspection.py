@@ -1,0 +1,115 @@
+"""What a build holds, for a person who wants to look: counts, errors, one chunk, one entity."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hybrid_ir.errors import NotFound
+from hybrid_ir.index import layout
+from hybrid_ir.index.chunk_store import ChunkStore
+from hybrid_ir.index.manifest import Manifest
+from hybrid_ir.index.store import Store
+from hybrid_ir.records import Chunk, Record
+
+ERROR_STAGES = ("read", "extract", "encode")
+
+
+class ErrorKind(Record):
+    """Errors of one stage with one reason."""
+
+    stage: str
+    reason: str
+    count: int
+    example: str
+    """Subject and file of one of them."""
+
+
+class ChunkContents(Record):
+    """A chunk with what was extracted from it."""
+
+    chunk: Chunk
+    mentions: tuple[str, ...]
+    triples: tuple[tuple[str, str, str], ...]
+
+
+class EntityContents(Record):
+    """An entity with the triples it takes part in and the chunks that hold it."""
+
+    name: str
+    triples: tuple[tuple[str, str, str], ...]
+    synonyms: tuple[str, ...]
+    chunks: tuple[str, ...]
+
+
+def errors(store: Store, manifest: Manifest) -> list[dict[str, str]]:
+    """Every error record of a build."""
+    rows: list[dict[str, str]] = []
+    for segment in manifest.segments:
+        for stage in ERROR_STAGES:
+            for shard in range(segment.shards):
+                rows += store.read_table(layout.shard(segment.id, f"errors-{stage}", shard)).to_pylist()
+    return rows
+
+
+def error_kinds(rows: list[dict[str, str]]) -> list[ErrorKind]:
+    """Errors grouped by stage and reason, the most frequent first."""
+    counts = Counter((row["stage"], row["reason"]) for row in rows)
+    example = {(row["stage"], row["reason"]): f"{row['subject']} ({row['source']})" for row in reversed(rows)}
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return [
+        ErrorKind(stage=stage, reason=reason, count=count, example=example[stage, reason])
+        for (stage, reason), count in ordered
+    ]
+
+
+def chunk(store: Store, manifest: Manifest, chunk_id: str) -> ChunkContents:
+    """One chunk by its id.  Raises NotFound."""
+    found = ChunkStore(store, manifest).by_id(chunk_id)
+    mentions: list[str] = []
+    triples: list[tuple[str, str, str]] = []
+    for segment in manifest.segments:
+        shard = layout.shard_of(found.document_id, segment.shards)
+        where: list[tuple[str, str, object]] = [("chunk_id", "=", chunk_id)]
+        mentions += store.read_table(layout.shard(segment.id, "mentions", shard), where=where)["name"].to_pylist()
+        rows = store.read_table(layout.shard(segment.id, "triples", shard), where=where).to_pylist()
+        triples += [(row["head"], row["relation"], row["tail"]) for row in rows]
+    return ChunkContents(chunk=found, mentions=tuple(mentions), triples=tuple(triples))
+
+
+def entity(store: Store, manifest: Manifest, name: str, limit: int = 50) -> EntityContents:
+    """One entity by its exact name; at most ``limit`` triples and chunks.  Raises NotFound."""
+    from hybrid_ir.graph.store import open_graph
+
+    graph = open_graph(store, layout.build(manifest.build_id))
+    number = pc.index(graph.entity_names, pa.scalar(name)).as_py()
+    if number < 0:
+        raise NotFound(f"No entity {name!r} in build {manifest.build_id}; names are as the extractor writes them.")
+    names, relations = graph.entity_names, graph.relation_names
+    ends = _edges(graph, number)
+    triples = [(names[h].as_py(), relations[r].as_py(), names[t].as_py()) for h, r, t in ends if r != 0]
+    synonyms = [names[t if h == number else h].as_py() for h, r, t in ends if r == 0]
+    held = graph.mention_chunk[graph.mention_indptr[number] : graph.mention_indptr[number + 1]][:limit]
+    chunks = ChunkStore(store, manifest)
+    return EntityContents(
+        name=name,
+        triples=tuple(triples[:limit]),
+        synonyms=tuple(sorted(synonyms)[:limit]),
+        chunks=tuple(chunks.by_number(int(n)).id for n in held),
+    )
+
+
+def _edges(graph: Any, number: int) -> list[tuple[int, int, int]]:
+    """(head, relation, tail) of the edges that touch an entity."""
+    import numpy as np
+
+    into = range(int(graph.edge_indptr[number]), int(graph.edge_indptr[number + 1]))
+    edges = [(int(graph.edge_source[i]), int(graph.edge_relation[i]), number) for i in into]
+    for i in np.flatnonzero(np.asarray(graph.edge_source) == number).tolist():
+        tail = int(np.searchsorted(graph.edge_indptr, i, side="right")) - 1
+        if tail != number:
+            edges.append((number, int(graph.edge_relation[i]), tail))
+    return edges
