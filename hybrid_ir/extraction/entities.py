@@ -7,37 +7,21 @@ symbols such as genes.  A noun phrase also gives its head compound ("chronic lea
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-from hybrid_ir.extraction.names import canonical, carries_case
-from hybrid_ir.extraction.parse import Doc, Span, Token
+from hybrid_ir.extraction.names import canonical
+from hybrid_ir.extraction.parse import Doc, Span
+from hybrid_ir.extraction.phrases import compound_start, is_generic, is_number, phrase_name
 from hybrid_ir.extraction.plurals import singular
+from hybrid_ir.extraction.proper import NO_TOPIC, Names, Topic, proper_names
 from hybrid_ir.extraction.vocabulary import Vocabulary
 from hybrid_ir.extraction.words import ANAPHORIC, GENERIC, HOLLOW, MONTHS, SEATED, WEAK_MODIFIERS
 
 _MOST_WORDS = 6  # a longer noun phrase is a description; its head compound is the entity
-_PROPER = frozenset("PERSON ORG GPE LOC FAC WORK_OF_ART EVENT PRODUCT NORP LAW".split())
-_NUMERIC = frozenset("DATE TIME PERCENT MONEY QUANTITY CARDINAL ORDINAL".split())
-_SYMBOL = re.compile(r"(?<!\w)[\w\[(]*[A-Za-zα-ωΑ-Ω][\w\])⁺⁻]*(?:[-*:/][\w\])⁺⁻]+)*[+]?")
-_NUMBERED = frozenset("type grade stage class factor phase chromosome group subtype isoform".split())
-_NUMERAL = re.compile(r"\d{1,2}[A-Za-z]?|[IVX]{1,4}[a-z]?|[A-Z]")
-_ROMAN = re.compile(r"[IVX]+")
 _SKIPPED_TAGS = frozenset("DT PDT PRP$ WP$ WDT WP WRB POS CC RB RBR RBS IN SYM NFP JJR JJS".split())
 _QUESTION_WORDS = frozenset("how what which whose".split())
 _EPONYM_HEADS = frozenset("disease syndrome palsy sign lymphoma sarcoma tumor tumour chorea esophagus node".split())
-
-
-class Topic(NamedTuple):
-    """What a text is about, from its title."""
-
-    text: str = ""
-    name: str = ""
-
-
-NO_TOPIC = Topic()
 
 
 @dataclass
@@ -58,14 +42,10 @@ class Entities:
         return tuple(dict.fromkeys(name for _, _, name in sorted(self.found, key=lambda f: (f[0], -f[1]))))
 
 
-Names = dict[tuple[int, int], str]
-"""(first token, token after the last) -> name."""
-
-
 def find_entities(doc: Doc, vocabulary: Vocabulary, topic: Topic = NO_TOPIC) -> Entities:
     """All entities of a parsed text; where it repeats its title, that is one name whatever words it has."""
     entities = Entities()
-    proper = _proper_names(doc, topic)
+    proper = proper_names(doc, topic)
     terms: Names = {}
     for term in vocabulary.find(doc.text):
         span = doc.char_span(term.start, term.end)  # None: it ends within a word, as HLA-B does in HLA-B*57:01
@@ -85,55 +65,6 @@ def find_entities(doc: Doc, vocabulary: Vocabulary, topic: Topic = NO_TOPIC) -> 
         entities.heads[doc[start:end].root.i] = name
         _add_seat(entities, doc[start:end])
     return entities
-
-
-def _proper_names(doc: Doc, topic: Topic) -> Names:
-    names: Names = {}
-    taken: set[int] = set()
-    if len(topic.text) > 2:
-        for match in re.finditer(rf"(?<!\w){re.escape(topic.text)}(?!\w)", doc.text):
-            span = doc.char_span(*match.span(), alignment_mode="contract")
-            if span is not None and len(span):
-                names[(span.start, span.end)] = topic.name
-                taken.update(range(span.start, span.end))
-    recognised = list(_recognised(doc))
-    for span, name in _symbols(doc):
-        place = range(span.start, span.end)
-        if not taken.intersection(place) and not any(
-            s.start <= span.start and span.end <= s.end for s, _ in recognised
-        ):
-            names[(span.start, span.end)] = name
-            taken.update(place)
-    people: list[str] = [topic.name]
-    for span, label in recognised:
-        if taken.intersection(range(span.start, span.end)):
-            continue
-        name = _phrase_name(span)
-        if label == "PERSON":
-            name = next((person for person in people if len(span) == 1 and name in person.split(" ")), name)
-            people.append(name)
-        if name:
-            names[(span.start, span.end)] = name
-            taken.update(range(span.start, span.end))
-    return names
-
-
-def _recognised(doc: Doc) -> Iterator[tuple[Span, str]]:
-    for entity in doc.ents:
-        if entity.label_ not in _PROPER:
-            continue
-        start, end = entity.start, entity.end
-        while start < end and (doc[start].tag_ in ("DT", "POS") or doc[start].is_punct):
-            start += 1
-        while start < end and (doc[end - 1].tag_ == "POS" or doc[end - 1].is_punct):
-            end -= 1
-        if start == end:
-            continue
-        span = doc[start:end]
-        if span.text[0].isupper() and not all(token.tag_ == "CD" for token in span):
-            if end - start == 1 and (doc[start].is_sent_start or doc[start].pos_ not in ("PROPN", "NOUN")):
-                continue  # a capital at the start of a sentence says nothing
-            yield span, entity.label_
 
 
 def _inside_name(term: Span, name: Span) -> bool:
@@ -188,7 +119,7 @@ def _add_phrase(entities: Entities, phrase: Span, names: Names) -> None:
     doc, end = phrase.doc, phrase.end
     head = doc[end - 1]
     start = _first_word(phrase, names)
-    if start >= end or _is_number(head):
+    if start >= end or is_number(head):
         return
     known = min((s for s, e in names if e == end and s >= phrase.start), default=None)
     if known is not None:
@@ -196,14 +127,14 @@ def _add_phrase(entities: Entities, phrase: Span, names: Names) -> None:
         return
     words = doc[start:end]
     content = [token for token in words if not token.is_punct]
-    if all(_is_generic(token) for token in content) or (len(content) == 1 and singular(head.lower_) in ANAPHORIC):
+    if all(is_generic(token) for token in content) or (len(content) == 1 and singular(head.lower_) in ANAPHORIC):
         return
     proper = (
         len(words) > 1
         and all(token.text[0].isupper() or token.is_punct for token in words)
         and not (head.is_sent_start or (doc[start].is_sent_start and len(words) == 2))
     )
-    compound = _compound_start(words)
+    compound = compound_start(words)
     if not proper and singular(head.lower_) in GENERIC:
         _add_modifiers(entities, doc[compound : end - 1])  # "rabies patients", "antidepressant effect"
         if singular(head.lower_) in HOLLOW:
@@ -212,14 +143,14 @@ def _add_phrase(entities: Entities, phrase: Span, names: Names) -> None:
         words = doc[compound:end]
     elif not proper:
         words = _add_first_of_two(entities, words)
-    name = _phrase_name(words)
+    name = phrase_name(words)
     if not name:
         return
     entities.add(words.start, end, name)
     entities.heads[head.i] = name
     alone = end - compound == 1 and singular(head.lower_) in ANAPHORIC
-    if not (proper or alone) and compound > words.start and not all(_is_generic(t) for t in doc[compound:end]):
-        entities.add(compound, end, _phrase_name(doc[compound:end]))
+    if not (proper or alone) and compound > words.start and not all(is_generic(t) for t in doc[compound:end]):
+        entities.add(compound, end, phrase_name(doc[compound:end]))
 
 
 def _add_known(entities: Entities, words: Span, known: int, names: Names) -> None:
@@ -233,7 +164,7 @@ def _add_known(entities: Entities, words: Span, known: int, names: Names) -> Non
     if doc[known].text[0].isupper() and not doc[known].is_sent_start and not capitals:
         return  # "psychologist Carl Rogers"
     words = _add_first_of_two(entities, words)
-    full = _phrase_name(words)
+    full = phrase_name(words)
     if full and words.start < known:
         entities.add(words.start, end, full)
         if end - known == 1 or capitals:  # "urothelial cancer" is more than cancer
@@ -241,8 +172,8 @@ def _add_known(entities: Entities, words: Span, known: int, names: Names) -> Non
 
 
 def _add_modifiers(entities: Entities, words: Span) -> None:
-    if len(words.text) > 1 and not all(_is_generic(token) for token in words) and not _is_number(words[-1]):
-        entities.add(words.start, words.end, _phrase_name(words))
+    if len(words.text) > 1 and not all(is_generic(token) for token in words) and not is_number(words[-1]):
+        entities.add(words.start, words.end, phrase_name(words))
 
 
 def _add_first_of_two(entities: Entities, words: Span) -> Span:
@@ -269,73 +200,8 @@ def _first_word(phrase: Span, names: Names) -> int:
             or token.lower_ in WEAK_MODIFIERS
             or token.lower_ in _QUESTION_WORDS
             or (token.lower_ in MONTHS and token.ent_type_ == "DATE")
-            or _is_number(token)
+            or is_number(token)
         )
         if not token.is_punct and (joined or not empty):
             return int(token.i)
     return int(phrase.end)
-
-
-def _is_number(token: Token) -> bool:
-    if token.ent_type_ in _NUMERIC and (token.lower_ in MONTHS or singular(token.lower_) in GENERIC):
-        return True
-    text = token.text
-    return not any(c.isalpha() for c in text.removesuffix("s")) or (token.like_num and text.islower())
-
-
-def _is_generic(token: Token) -> bool:
-    word = token.lower_
-    return word in WEAK_MODIFIERS or singular(word) in GENERIC or word in MONTHS or _is_number(token)
-
-
-def _compound_start(words: Span) -> int:
-    """Where the nouns before the head begin: ``lead`` in "severe acute lead poisoning"."""
-    start = words.end - 1
-    while start > words.start:
-        before = words.doc[start - 1]
-        hyphen = before.text == "-" and not before.whitespace_
-        if not (before.pos_ in ("NOUN", "PROPN") or hyphen or carries_case(before.text)):
-            break
-        start -= 1
-    while words.doc[start].text == "-":
-        start += 1
-    # "dose-dependent", "lidocaine-induced": a hyphen binds leftwards too
-    if start > words.start and words.doc[start - 1].text == "-":
-        start = words.end - 1
-    return int(start)
-
-
-def _phrase_name(words: Span) -> str:
-    """The name of a phrase: its text with the last word in the singular where it is a common noun."""
-    name = canonical(words.text)
-    head = words[-1]
-    if head.tag_ == "NNS" or (head.pos_ == "NOUN" and head.text.islower()):
-        before, _, last = name.rpartition(" ")
-        stem, hyphen, tail = last.rpartition("-")
-        last = f"{stem}{hyphen}{singular(tail)}"
-        name = f"{before} {last}" if before else last
-    after = words.doc[words.end].text if words.end < len(words.doc) else ""
-    if head.lower_ in _NUMBERED and _NUMERAL.fullmatch(after):
-        name = f"{name} {after}"  # "dehydrogenase type 2"
-    return canonical(name)
-
-
-def _symbols(doc: Doc) -> Iterator[tuple[Span, str]]:
-    """Genes, alleles, cell markers: ``IL-6``, ``HLA-B*57:01``, ``CD4+``."""
-    letters = [c for c in doc.text if c.isalpha()]
-    if sum(c.isupper() for c in letters) > len(letters) / 2:
-        return  # all in capitals: case says nothing
-    for match in _SYMBOL.finditer(doc.text):
-        word = match.group()
-        capitals = sum(c.isupper() for c in word)
-        digits = any(c.isdigit() for c in word)
-        if not (capitals >= 2 or (capitals and digits)) or not carries_case(word) or len(word) > 24:
-            continue
-        if _ROMAN.fullmatch(word) or (not digits and (len(word) > 6 or word.lower() in GENERIC)) or len(word) < 2:
-            continue
-        span = doc.char_span(match.start(), match.end(), alignment_mode="expand")
-        if span is None or (span.root.ent_type_ in _NUMERIC and not digits):
-            continue
-        name = canonical(word)
-        if name:
-            yield span, name

@@ -8,10 +8,11 @@ from importlib import metadata
 
 from hybrid_ir.extraction import vocabulary as vocabularies
 from hybrid_ir.extraction.aliases import find_aliases
-from hybrid_ir.extraction.entities import NO_TOPIC, Topic, find_entities
+from hybrid_ir.extraction.entities import find_entities
 from hybrid_ir.extraction.names import canonical
 from hybrid_ir.extraction.parse import Doc, Parser
 from hybrid_ir.extraction.plurals import singular
+from hybrid_ir.extraction.proper import NO_TOPIC, Topic
 from hybrid_ir.extraction.triples import Fact, find_triples
 from hybrid_ir.extraction.words import GENERIC, NOT_IN_QUESTIONS
 from hybrid_ir.records import Chunk, Extraction, Triple
@@ -87,7 +88,7 @@ class RuleExtractor:
             return NO_TOPIC, (), []
         if len(doc) <= _TITLE_WORDS and not any(token.tag_ in ("VBZ", "VBP", "VBD", "MD") for token in doc):
             text = _PLACE.sub(r"\1", _DISAMBIGUATION.sub("", doc.text).strip())
-            name = self._vocabulary.name(text) or self._singular_title(canonical(text))
+            name = self._vocabulary.name(text) or self._singular_title(text, canonical(text))
             if name and name not in GENERIC:
                 topic = Topic(text, name)
                 full = canonical(doc.text) if _PLACE.match(doc.text) else name
@@ -95,8 +96,10 @@ class RuleExtractor:
         entities = find_entities(doc, self._vocabulary)
         return NO_TOPIC, entities.names(), list(find_triples(doc, entities, ""))
 
-    def _singular_title(self, name: str) -> str:
-        """ "Bats" is about the bat; the Beatles are no beatle."""
+    def _singular_title(self, title: str, name: str) -> str:
+        """ "Bats" is about the bat; The Wrights are a name."""
+        if name != title.lower() or (" " in name and title.rpartition(" ")[2].istitle()):
+            return name
         one = vocabularies.singular_name(name)
         return one if one.rpartition(" ")[2] in self._parser.nouns else name
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from hybrid_ir.extraction.entities import Entities
+from hybrid_ir.extraction.names import canonical
 from hybrid_ir.extraction.parse import Doc, Token
 from hybrid_ir.extraction.plurals import singular
 from hybrid_ir.extraction.relations import is_hedged, is_negated, is_passive, join, verb_phrase
@@ -50,7 +51,8 @@ class Reference(NamedTuple):
 
 def find_triples(doc: Doc, entities: Entities, topic: str) -> Iterator[Fact]:
     """All triples in order of appearance; ``topic`` is what the text as a whole is about, or empty."""
-    context = _Context(entities, topic)
+    people = frozenset(canonical(entity.text) for entity in doc.ents if entity.label_ == "PERSON")
+    context = _Context(entities, topic, people)
     for sentence in doc.sents:
         context.subject = ""
         for token in sentence:
@@ -68,7 +70,8 @@ def find_triples(doc: Doc, entities: Entities, topic: str) -> Iterator[Fact]:
 class _Context:
     """Entities, and the subject of the sentence before for its pronouns."""
 
-    def __init__(self, entities: Entities, topic: str) -> None:
+    def __init__(self, entities: Entities, topic: str, people: frozenset[str]) -> None:
+        self._people = people
         self.heads = entities.heads
         self.topic = topic
         self.subject = ""
@@ -89,7 +92,7 @@ class _Context:
         """The subject before, where its number agrees, else the topic."""
         plural = token.lower_ in ("they", "these", "those", "them") or token.tag_ == "NNS"
         if token.lower_ in ("he", "she", "him", "her"):
-            return self.topic or self._before
+            return self._before if self._before in self._people else self.topic
         if self._before and self._before_plural == plural:
             return self._before
         return "" if plural else self.topic
@@ -111,7 +114,11 @@ class _Context:
         if token.pos_ == "PRON" and token.lower_ in _PRONOUNS:
             name = self.antecedent(token)
             # An object "it" may be anything named since; only the topic is safe.
-            return [Reference(name)] if name and (token.dep_ in _SUBJECTS or name == self.topic) else []
+            return (
+                [Reference(name)]
+                if name and (token.dep_ in _SUBJECTS or (token.lower_ == "it" and name == self.topic))
+                else []
+            )
         if depth < 2:
             through = self.through(token, depth)
             if through:
@@ -180,7 +187,7 @@ def _subjects(verb: Token, context: _Context, depth: int) -> list[Reference]:
         return references
     if depth > 4:
         return []
-    if verb.dep_ == "acl":
+    if verb.dep_ == "acl" and verb.tag_ != "VB":  # not "the decision to publish"
         return context.references(verb.head)[:1]
     if verb.dep_ == "relcl" and any(child.dep_ == "nsubj" for child in verb.children):
         return context.references(verb.head)[:1]
