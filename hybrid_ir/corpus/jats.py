@@ -21,6 +21,8 @@ _NOT_TEXT = frozenset({"title", "label", "sec-meta", "object-id", "kwd-group", "
 _CAPTION_IN_TITLE = 150
 """Characters of a table's caption that stand in its heading path, so that every chunk of a long table has them."""
 
+_HREF = "{http://www.w3.org/1999/xlink}href"
+
 Titles = tuple[str, ...]
 
 
@@ -89,11 +91,11 @@ def _references(article: Element) -> tuple[str, ...]:
     found: list[str] = []
     for reference in descendants(article, "ref"):
         for item in descendants(reference, "pub-id", "ext-link"):
-            kind = item.get("pub-id-type") or ("doi" if "doi" in item.get("ext-link-type", "uri doi") else "")
+            kind = item.get("pub-id-type")
             if kind == "pmid":
                 found += reference_ids(pmids=[flatten(item)])
-            elif kind == "doi":
-                found += reference_ids(dois=[item.get("{http://www.w3.org/1999/xlink}href") or flatten(item)])
+            elif kind == "doi" or name(item) == "ext-link":
+                found += reference_ids(dois=[item.get(_HREF) or flatten(item)])
     return tuple(dict.fromkeys(found))
 
 
@@ -130,7 +132,8 @@ def _add_section(section: Element, titles: Titles, kind: SectionKind, text: Text
             floats.extend(_floats_of(part))
         elif tag not in _NOT_TEXT:
             boxes = list(descendants(part, *_SECTIONS))
-            prose.append(flatten(part, skip=_FLOATS | _SECTIONS))
+            # A box has its title in its caption; it stands in the heading path already.
+            prose.append(flatten(part, skip=_FLOATS | _SECTIONS | ({"title"} if tag == "caption" else set())))
             floats.extend(_floats(part))
             if boxes:
                 flush()
