@@ -1,0 +1,113 @@
+"""The HTTP interface over a :class:`serve.service.Service`; needs no Ray."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+import hybrid_ir
+from hybrid_ir.records import Answer, Chunk, Retrieval
+from serve import errors
+from serve.schemas import AnswerRequest, BuildInfo, ErrorBody, RetrieveRequest, Status
+from serve.service import Service
+
+DESCRIPTION = """Medical question answering over a knowledge graph and dense vectors, iterated.
+
+**A research tool.** It is no medical device, and it gives no advice to patients. Every statement of an
+answer cites the chunks it was taken from: read them.
+"""
+
+_ERRORS: dict[int | str, dict[str, Any]] = {
+    "4XX": {"model": ErrorBody, "description": "Something in the request cannot be used; `error` says what."},
+    503: {"model": ErrorBody, "description": "Overloaded, or a part does not answer; see the header Retry-After."},
+}
+
+
+def create_app(service: Service) -> FastAPI:
+    """Routes only; what they do is the service's."""
+    app = FastAPI(title="Hybrid-IR", version="1", summary=hybrid_ir.__doc__, description=DESCRIPTION)
+    errors.install(app)
+    # A character takes at most 12 bytes in JSON (two \\uXXXX escapes).
+    app.add_middleware(BodyLimit, limit=12 * service.settings.serve.max_question_chars + 65_536)
+
+    @app.post("/v1/answer", responses=_ERRORS, tags=["questions"])
+    async def answer(request: AnswerRequest) -> Answer:
+        """Answer a question, or say that the evidence is not enough."""
+        return await service.answer(request)
+
+    @app.post("/v1/retrieve", responses=_ERRORS, tags=["questions"])
+    async def retrieve(request: RetrieveRequest) -> Retrieval:
+        """The best chunks for one query, with the path and rank that brought each."""
+        return await service.retrieve(request)
+
+    @app.get("/v1/build", tags=["index"])
+    async def build() -> BuildInfo:
+        """Which build is served, and what it holds."""
+        return service.build()
+
+    @app.get("/v1/chunks/{chunk_id:path}", responses=_ERRORS, tags=["index"])
+    async def chunk(chunk_id: str) -> Chunk:
+        """One chunk by its id, percent-encoded: `#` is `%23`."""
+        return await service.chunk(chunk_id)
+
+    @app.get("/healthz", tags=["health"])
+    async def healthz() -> Status:
+        """The process is alive."""
+        return Status(status="ok")
+
+    @app.get("/readyz", responses=_ERRORS, tags=["health"])
+    async def readyz() -> Status:
+        """All scorers and the reasoner answer for this build."""
+        await service.ready()
+        return Status(status="ready", build_id=service.manifest.build_id)
+
+    return app
+
+
+class BodyLimit:
+    """Refuses a body of more than ``limit`` bytes before it is held in memory."""
+
+    def __init__(self, app: ASGIApp, limit: int) -> None:
+        self._app, self._limit = app, limit
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        declared = dict(scope["headers"]).get(b"content-length", b"")
+        if declared.isdigit() and int(declared) > self._limit:
+            await self._refuse(send)
+            return
+        read, answered = 0, False
+
+        async def counted() -> Message:
+            nonlocal read
+            message = await receive()
+            read += len(message.get("body", b""))
+            if read > self._limit:
+                raise errors.TooLarge(self._sentence())
+            return message
+
+        async def watched(message: Message) -> None:
+            nonlocal answered
+            answered = True
+            await send(message)
+
+        try:
+            await self._app(scope, counted, watched)
+        except errors.TooLarge:
+            if answered:
+                raise
+            await self._refuse(send)
+
+    def _sentence(self) -> str:
+        return f"The request is larger than {self._limit} bytes; send less text."
+
+    async def _refuse(self, send: Send) -> None:
+        data = json.dumps(errors.body(self._sentence())).encode()
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(data)).encode())]
+        await send({"type": "http.response.start", "status": 413, "headers": headers})
+        await send({"type": "http.response.body", "body": data})

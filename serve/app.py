@@ -1,0 +1,97 @@
+"""The Serve application: ``serve run serve.app:build root=ROOT``, or a Serve config file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+from ray import serve
+from ray.serve import Application, Deployment
+
+from hybrid_ir import settings as settings_module
+from hybrid_ir.errors import BadInput
+from hybrid_ir.index.opened import open_index
+from hybrid_ir.settings import DeploymentSettings, Settings
+from serve.controller import Controller
+from serve.dense_scorer import DenseScorer
+from serve.errors import RETRY_AFTER_S
+from serve.graph_scorer import GraphScorer
+from serve.reasoner import Reasoner
+from serve.schemas import MAX_DEADLINE_S
+
+HEALTH_CHECK_PERIOD_S = 10.0
+HEALTH_CHECK_TIMEOUT_S = 60.0
+"""A replica that is busy is not dead: long enough for a full batch on a slow machine."""
+
+
+class ServeArguments(BaseModel):
+    """What a Serve config file or ``serve run`` gives the builder."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    root: str
+    """Where the index lies: a folder that every node sees, or ``s3://bucket/prefix``."""
+    config: str | None = None
+    """A settings file; without one the build's own settings and the defaults hold."""
+    build_id: str | None = None
+    """The build to serve; without one the published one, as it is when the application starts."""
+
+
+def build(args: ServeArguments) -> Application:
+    """The application that a config file names."""
+    settings = settings_module.load(args.config) if args.config else None
+    return application(args.root, settings, args.build_id)
+
+
+def application(root: str, settings: Settings | None = None, build_id: str | None = None) -> Application:
+    """Four deployments, all pinned to one build: the id is resolved here, once.
+
+    Raises where the root holds no such build or the settings do not fit it.
+    """
+    index = open_index(root, settings, build_id)
+    pinned, wanted = (root, index.build_id, index.settings), index.settings.serve
+    longest = max(MAX_DEADLINE_S, index.settings.loop.deadline_s)
+
+    def deployment(kind: Callable[..., Any], field: str) -> Deployment:
+        return serve.deployment(name=kind.__name__, **options(field, getattr(wanted, field), longest))(kind)
+
+    graph_scorer = deployment(GraphScorer, "graph_scorer").bind(*pinned)
+    dense_scorer = deployment(DenseScorer, "dense_scorer").bind(*pinned)
+    reasoner = deployment(Reasoner, "reasoner").bind(*pinned)
+    ingress = deployment(serve.ingress()(Controller), "controller")
+    return ingress.bind(*pinned, graph_scorer=graph_scorer, dense_scorer=dense_scorer, reasoner=reasoner)
+
+
+def options(name: str, settings: DeploymentSettings, longest_request_s: float) -> dict[str, Any]:
+    """Serve's deployment options; ``name`` is the field of ``ServeSettings``, for errors."""
+    if settings.max_replicas < settings.min_replicas:
+        raise BadInput(
+            f"serve.{name}: max_replicas is {settings.max_replicas}, below min_replicas ({settings.min_replicas})."
+        )
+    scale: dict[str, Any] = {"num_replicas": settings.min_replicas}
+    if settings.max_replicas > settings.min_replicas:
+        scale = {
+            "autoscaling_config": {
+                "min_replicas": settings.min_replicas,
+                "max_replicas": settings.max_replicas,
+                "target_ongoing_requests": max(1, settings.max_ongoing_requests // 2),
+                # Both delays are longer than the look-back, or replicas come and go with each burst.
+                "look_back_period_s": 10.0,
+                "upscale_delay_s": 15.0,
+                "downscale_delay_s": 300.0,
+            }
+        }
+    return {
+        **scale,
+        "ray_actor_options": {"num_cpus": settings.num_cpus, "num_gpus": settings.num_gpus},
+        "max_ongoing_requests": settings.max_ongoing_requests,
+        "max_queued_requests": settings.max_queued_requests,
+        "backpressure_config": {"status_code": 503, "retry_after_s": RETRY_AFTER_S},
+        "health_check_period_s": HEALTH_CHECK_PERIOD_S,
+        "health_check_timeout_s": HEALTH_CHECK_TIMEOUT_S,
+        # A replica that is being replaced finishes its requests first.
+        "graceful_shutdown_timeout_s": longest_request_s + 10.0,
+        "graceful_shutdown_wait_loop_s": 0.2,
+        "max_constructor_retry_count": 3,
+    }

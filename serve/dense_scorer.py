@@ -1,0 +1,24 @@
+"""The dense path as a deployment: vectors of one build and the encoder of its queries."""
+
+from __future__ import annotations
+
+from hybrid_ir.index.opened import open_index
+from hybrid_ir.roles import PathRanking, Query
+from hybrid_ir.settings import Settings
+from serve.pinned import require
+
+
+class DenseScorer:
+    """Ready means warm: the shards are open and the encoder has run once."""
+
+    def __init__(self, root: str, build_id: str, settings: Settings) -> None:
+        self._build_id = build_id
+        self._path = open_index(root, settings, build_id).dense_path
+        self._path.rank_now(Query(text="fever"), 1)
+
+    async def rank(self, build_id: str, query: Query, k: int) -> PathRanking:
+        require(build_id, self._build_id, "dense scorer")
+        return await self._path.rank(query, k)
+
+    async def ready(self, build_id: str) -> None:
+        require(build_id, self._build_id, "dense scorer")

@@ -1,0 +1,86 @@
+"""The library's online roles, played by deployments: each method is one call through a handle."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+from ray.exceptions import RayActorError, TaskCancelledError, WorkerCrashedError
+from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError, ReplicaUnavailableError
+from ray.serve.handle import DeploymentHandle
+
+from hybrid_ir.errors import HybridIRError
+from hybrid_ir.records import Conclusion, Decomposition, LoopState, Retrieval, Statement, SubQuestion
+from hybrid_ir.roles import PathRanking, Query
+from serve.errors import Overloaded, Unavailable, original
+
+_GONE = (RayActorError, WorkerCrashedError, DeploymentUnavailableError, ReplicaUnavailableError, TaskCancelledError)
+
+
+async def call(handle: DeploymentHandle[Any], method: str, *arguments: Any, who: str) -> Any:
+    """One call; a caller that leaves, or whose time is over, cancels it on the replica too.
+
+    Calls only read, so one whose replica died is made once more, on another replica.  Time is
+    the caller's to limit: the question's deadline cancels from above.
+    """
+    for attempt in (1, 2):
+        response = getattr(handle, method).remote(*arguments)
+        try:
+            return await response
+        except asyncio.CancelledError:
+            response.cancel()
+            raise
+        except BackPressureError as error:
+            raise Overloaded(f"The {who} has more requests than it can queue; try again in a moment.") from error
+        except _GONE as error:
+            if attempt == 2:
+                raise Unavailable(f"The {who} does not answer; its replica died or was stopped.") from error
+        except Exception as error:
+            inner = original(error)
+            if isinstance(inner, HybridIRError):
+                raise inner from None
+            raise
+    raise AssertionError("unreachable")
+
+
+class HandlePath:
+    """See :class:`hybrid_ir.roles.RetrievalPath`; pinned to one build."""
+
+    def __init__(self, handle: DeploymentHandle[Any], build_id: str, who: str) -> None:
+        self._handle, self._build_id, self._who = handle, build_id, who
+
+    async def rank(self, query: Query, k: int) -> PathRanking:
+        return cast(PathRanking, await call(self._handle, "rank", self._build_id, query, k, who=self._who))
+
+    async def ready(self) -> None:
+        await call(self._handle, "ready", self._build_id, who=self._who)
+
+
+class HandleReasoner:
+    """See :class:`hybrid_ir.roles.Reasoner`; pinned to one build."""
+
+    def __init__(self, handle: DeploymentHandle[Any], build_id: str) -> None:
+        self._handle, self._build_id = handle, build_id
+        self._name = "unknown"
+
+    @property
+    def name(self) -> str:
+        """``unknown`` until the reasoner has answered a first call: it says its name itself."""
+        return self._name
+
+    async def decompose(self, state: LoopState, limit: int) -> Decomposition:
+        return cast(Decomposition, await self._ask("decompose", state, limit))
+
+    async def answer(self, state: LoopState, sub_question: SubQuestion, retrieval: Retrieval) -> tuple[Statement, ...]:
+        return cast(tuple[Statement, ...], await self._ask("answer", state, sub_question, retrieval))
+
+    async def conclude(self, state: LoopState) -> Conclusion:
+        return cast(Conclusion, await self._ask("conclude", state))
+
+    async def ready(self) -> None:
+        self._name = await call(self._handle, "ready", self._build_id, who="reasoner")
+
+    async def _ask(self, method: str, *arguments: Any) -> Any:
+        if self._name == "unknown":
+            await self.ready()
+        return await call(self._handle, method, self._build_id, *arguments, who="reasoner")

@@ -1,0 +1,229 @@
+"""Start the service from a program: join or start Ray, serve, wait until ready, shut down again."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import math
+import os
+import re
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import ray
+from ray import serve
+from ray.serve.context import _get_global_client  # Ray offers no public way to ask which port Serve is on
+from ray.serve.schema import ApplicationStatus
+
+from hybrid_ir.errors import BadInput, Conflict
+from hybrid_ir.index.opened import open_index
+from hybrid_ir.settings import ServeSettings, Settings
+from serve.app import application
+from serve.errors import Unavailable
+
+APPLICATION = "hybrid-ir"
+START_TIMEOUT_S = 600.0
+"""Models load once a replica; from an object store that takes minutes."""
+OBJECT_STORE_BYTES = 128 * 2**20
+"""For a Ray of our own: requests are small."""
+
+
+@dataclass
+class Running:
+    """A service that answers."""
+
+    url: str
+    build_id: str
+    own_ray: bool = False
+    own_serve: bool = False
+
+    def close(self) -> None:
+        """Let requests in progress finish, then end what ``run`` started and nothing else; twice does no harm."""
+        if not ray.is_initialized():
+            return
+        if self.own_ray or not self.own_serve:
+            with suppress(TimeoutError):
+                serve.delete(APPLICATION)
+        else:
+            serve.shutdown()  # type: ignore[no-untyped-call]
+        if self.own_ray:
+            ray.shutdown()
+
+
+def run(
+    root: str,
+    settings: Settings | None = None,
+    host: str | None = None,
+    port: int | None = None,
+    build_id: str | None = None,
+) -> Running:
+    """Serve a build over HTTP; returns when the first question can be asked, and the caller closes.
+
+    Host and port default to the settings'; port 0 takes a free one.  Joins the Ray that this
+    process is connected to, else the one that ``RAY_ADDRESS`` names, else starts one of its own
+    on loopback, without a dashboard.
+
+    Raises the library's errors: no such build, a port in use, a replica that cannot start.
+    """
+    # Whatever can be refused is refused before Ray starts.
+    index = open_index(root, settings, build_id)
+    app = application(root, settings, index.build_id)
+    wanted = index.settings.serve
+    host, port = host or wanted.host, wanted.port if port is None else port
+    elsewhere = bool(os.environ.get("RAY_ADDRESS"))
+    if not elsewhere:
+        port = free_port(host, port)
+    running = Running(_url(host, port), index.build_id, own_ray=not ray.is_initialized())
+    try:
+        if running.own_ray:
+            _start_ray(wanted, elsewhere)
+        running.own_serve = _start_serve(host, port)
+        serve.run_many(
+            [serve.RunTarget(target=app, name=APPLICATION, route_prefix="/")], wait_for_applications_running=False
+        )
+        _wait_until_ready(running.url)
+    except BaseException:
+        running.close()
+        raise
+    return running
+
+
+def serve_forever(
+    root: str,
+    settings: Settings | None = None,
+    host: str | None = None,
+    port: int | None = None,
+    build_id: str | None = None,
+    say: Callable[[str], None] = lambda text: None,
+) -> None:
+    """``run``, then wait for SIGINT or SIGTERM, then close; ``say`` gets a line at each step."""
+    say("Starting: models and index are loaded once for each replica.")
+    running = run(root, settings, host, port, build_id)
+    try:
+        say(f"Serving build {running.build_id} at {running.url} (the API is described at {running.url}/docs).")
+        say("A research tool, no medical device. Ctrl-C ends it.")
+        _wait_for_signal()
+        say("Stopping: requests in progress are finished first.")
+    finally:
+        running.close()
+
+
+def free_port(host: str, port: int) -> int:
+    """The port, or a free one for 0; a :class:`BadInput` where it cannot be listened on."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except socket.gaierror:
+        raise BadInput(f"{host} is not a host of this machine; use --host 127.0.0.1.") from None
+    with socket.socket(family, kind, protocol) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(address)
+        except PermissionError:
+            raise BadInput(f"Port {port} is reserved for the system; choose one above 1023 with --port.") from None
+        except OSError as error:
+            if port and error.errno == errno.EADDRINUSE:
+                raise BadInput(f"Port {port} is in use; choose another with --port.") from None
+            raise BadInput(f"Cannot listen on {host}: {error.strerror}; use --host 127.0.0.1.") from None
+        return int(probe.getsockname()[1])
+
+
+def _url(host: str, port: int) -> str:
+    """Where this machine reaches a server that listens on the host."""
+    reached = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 (compared, not bound)
+    return f"http://[{reached}]:{port}" if ":" in reached else f"http://{reached}:{port}"
+
+
+def _start_ray(settings: ServeSettings, elsewhere: bool) -> None:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    logging.getLogger("ray.serve").setLevel(logging.WARNING)
+    quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": bool(os.environ.get("HYBRID_IR_DEBUG"))}
+    if elsewhere:
+        ray.init(**quiet)
+        return
+    kinds = (settings.controller, settings.graph_scorer, settings.dense_scorer, settings.reasoner)
+    asked = sum(kind.num_cpus * max(kind.min_replicas, kind.max_replicas) for kind in kinds)
+    ray.init(
+        address="local",
+        # Logical CPUs: on a small machine replicas share the real ones rather than wait for ever.
+        num_cpus=max(os.cpu_count() or 1, math.ceil(asked)),
+        object_store_memory=OBJECT_STORE_BYTES,
+        include_dashboard=False,
+        _node_ip_address="127.0.0.1",
+        **quiet,
+    )
+
+
+def _start_serve(host: str, port: int) -> bool:
+    """Whether Serve was started here; a Serve that runs already must listen where it was asked for."""
+    client = _get_global_client(raise_if_no_controller_running=False)
+    if client is None:
+        serve.start(proxy_location="EveryNode", http_options={"host": host, "port": port})
+        return True
+    found = client.http_config
+    if (found.host, found.port) != (host, port):
+        raise Conflict(
+            f"Ray Serve runs on this cluster already, on {found.host} port {found.port}: "
+            f"use --host {found.host} --port {found.port}, or shut that Serve down first."
+        )
+    return False
+
+
+def _wait_until_ready(url: str) -> None:
+    """Until the application runs and answers over HTTP."""
+    end = time.monotonic() + START_TIMEOUT_S
+    said = "no replica started"
+    while time.monotonic() < end:
+        found = serve.status().applications.get(APPLICATION)
+        if found is not None and found.status == ApplicationStatus.DEPLOY_FAILED:
+            raise Unavailable(f"The service could not start: {reason(found)}")
+        if found is not None and found.status == ApplicationStatus.RUNNING:
+            try:
+                answer = httpx.get(f"{url}/readyz", timeout=10.0, trust_env=False)
+                if answer.status_code == 200:
+                    return
+                said = answer.text[:300]
+            except httpx.HTTPError as error:
+                said = f"{url} does not answer ({type(error).__name__})"
+        elif found is not None:
+            said = reason(found)
+        time.sleep(0.2)
+    raise Unavailable(f"The service was not ready after {START_TIMEOUT_S:g} s: {said}")
+
+
+def reason(found: serve.schema.ApplicationStatusOverview) -> str:
+    """Why it does not run: the library's own sentence where a replica raised one."""
+    texts = [found.message, *(deployment.message for deployment in found.deployments.values())]
+    for text in texts:
+        sentences = re.findall(r"^(?:ray\.exceptions\.\w+: )?hybrid_ir\.errors\.\w+: (.+)$", text, re.MULTILINE)
+        if sentences:
+            return str(sentences[-1])
+    lines = [line for text in texts for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "Serve gives no reason."
+
+
+def _wait_for_signal() -> None:
+    try:
+        with _sigterm_interrupts():
+            threading.Event().wait()
+    except KeyboardInterrupt:
+        return
+
+
+@contextmanager
+def _sigterm_interrupts() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)

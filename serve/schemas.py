@@ -1,0 +1,98 @@
+"""What goes in and out over HTTP, beside the library's own records."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from hybrid_ir.index.manifest import Counts, Fingerprints
+from hybrid_ir.records import PathName
+
+MAX_DEADLINE_S = 300.0
+"""The longest that one request may run; replicas wait longer than this before they shut down."""
+
+EXAMPLE_QUESTION = "A patient on warfarin gets fluconazole for thrush. What happens to the INR, and why?"
+
+
+def _unicode(text: str) -> str:
+    # JSON can spell half a surrogate pair; no response, log or file could hold it.
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"character {error.start} is half of a surrogate pair, not a character") from None
+    return text
+
+
+Text = Annotated[str, AfterValidator(_unicode)]
+
+
+class _Body(BaseModel):
+    """An unknown field is an error that names it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class AnswerRequest(_Body):
+    """A question, and how much work may go into it; absent fields come from the service's settings."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"question": EXAMPLE_QUESTION},
+                {
+                    "question": "Which enzyme that clears S-warfarin does fluconazole inhibit?",
+                    "options": {"A": "CYP2C9", "B": "CYP2D6", "C": "Monoamine oxidase"},
+                    "rounds": 2,
+                    "deadline_s": 20,
+                },
+            ]
+        }
+    )
+
+    question: Text
+    options: dict[Text, Text] = Field(default_factory=dict, description="Letter to text; empty for an open question.")
+    rounds: Annotated[int, Field(ge=1, le=10, description="Most rounds of the retrieve-reason loop.")] | None = None
+    sub_questions: Annotated[int, Field(ge=1, le=10, description="Most sub-questions a round.")] | None = None
+    top_k: Annotated[int, Field(ge=1, le=100, description="Chunks of evidence a sub-question.")] | None = None
+    paths: list[Text] | None = Field(None, description="Retrieval paths to use, `graph` and `dense`; absent: all.")
+    deadline_s: (
+        Annotated[float, Field(gt=0, le=MAX_DEADLINE_S, allow_inf_nan=False, description="Seconds for the whole.")]
+        | None
+    ) = None
+
+
+class RetrieveRequest(_Body):
+    """One query: evidence without reasoning."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"query": "fluconazole and warfarin", "k": 3}, {"query": "bats", "k": 1}]}
+    )
+
+    query: Text
+    k: Annotated[int, Field(ge=1, le=100, description="Chunks of evidence.")] | None = None
+    paths: list[Text] | None = Field(None, description="Retrieval paths to use, `graph` and `dense`; absent: all.")
+    entities: list[Text] = Field(default_factory=list, max_length=50, description="Empty: found in the query.")
+
+
+class BuildInfo(_Body):
+    """The build that is served."""
+
+    build_id: str
+    counts: Counts
+    fingerprints: Fingerprints
+    paths: list[PathName]
+    settings: dict[str, Any]
+    """What shapes an answer: linker, graph path, fusion, reasoner and loop."""
+
+
+class Status(_Body):
+    status: str
+    build_id: str | None = None
+
+
+class ErrorBody(_Body):
+    """Every response that is not 2xx."""
+
+    error: str
+    """A sentence that says what is wrong and what to do."""

@@ -1,0 +1,144 @@
+"""What the service does for a request, whatever carries its parts: handles, or objects of this process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from hybrid_ir.errors import BadInput, HybridIRError
+from hybrid_ir.index.chunk_store import ChunkStore
+from hybrid_ir.index.manifest import Manifest
+from hybrid_ir.reasoning import loop
+from hybrid_ir.reasoning.question import check_question
+from hybrid_ir.records import Answer, Chunk, PathName, Question, Retrieval
+from hybrid_ir.retrieval.retriever import FusedRetriever
+from hybrid_ir.roles import Query, Reasoner, RetrievalPath
+from hybrid_ir.settings import LoopSettings, Settings
+from serve.errors import TimedOut, Unavailable
+from serve.schemas import AnswerRequest, BuildInfo, RetrieveRequest
+
+READY_TIMEOUT_S = 5.0
+MAX_NAME_CHARS = 1000
+"""The longest entity name in a request."""
+
+Check = Callable[[], Awaitable[None]]
+"""Returns when a part answers for this build; raises otherwise."""
+
+
+class Service:
+    """One build, its paths and its reasoner."""
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        settings: Settings,
+        chunks: ChunkStore,
+        paths: Mapping[PathName, RetrievalPath],
+        reasoner: Reasoner,
+        checks: Mapping[str, Check],
+    ) -> None:
+        self.manifest, self.settings = manifest, settings
+        self._chunks, self._reasoner, self._checks = chunks, reasoner, checks
+        self._path_names = list(paths)
+        self._retriever = FusedRetriever(paths, chunks, settings.fusion)
+
+    async def answer(self, request: AnswerRequest) -> Answer:
+        """The loop; ends by the deadline with what it has."""
+        question = Question(text=request.question, options=request.options)
+        check_question(question, self.settings.serve.max_question_chars)
+        paths = self._paths(request.paths)
+        settings = overridden(self.settings.loop, request)
+        retriever = PatientRetriever(self._retriever, settings.deadline_s / (2 * settings.rounds))
+        return await loop.answer(
+            question, retriever, self._reasoner, settings, build_id=self.manifest.build_id, paths=paths
+        )
+
+    async def retrieve(self, request: RetrieveRequest) -> Retrieval:
+        limit = self.settings.serve.max_question_chars
+        if not request.query.strip():
+            raise BadInput("query is empty: write what to look for.")
+        if len(request.query) > limit:
+            raise BadInput(f"query is too long: {len(request.query)} characters, the limit is {limit}; shorten it.")
+        for position, name in enumerate(request.entities):
+            if not name.strip() or len(name) > MAX_NAME_CHARS:
+                raise BadInput(f"entities.{position}: a name has 1 to {MAX_NAME_CHARS} characters.")
+        query = Query(text=request.query, entities=tuple(request.entities))
+        retriever = PatientRetriever(self._retriever, self.settings.loop.deadline_s)
+        return await retriever.retrieve(query, request.k or self.settings.loop.top_k, self._paths(request.paths))
+
+    async def chunk(self, chunk_id: str) -> Chunk:
+        return await asyncio.to_thread(self._chunks.by_id, chunk_id)
+
+    async def ready(self) -> None:
+        """Raise :class:`Unavailable`, naming the parts that do not answer for this build."""
+        results = await asyncio.gather(*(self._failure(name, check) for name, check in self._checks.items()))
+        failures = [failure for failure in results if failure]
+        if failures:
+            raise Unavailable(f"Not ready: {' '.join(failures)}")
+
+    def build(self) -> BuildInfo:
+        # A base URL may hold what is not for every client's eyes.
+        shown = {"linker", "graph_path", "fusion", "reasoner", "loop"}
+        return BuildInfo(
+            build_id=self.manifest.build_id,
+            counts=self.manifest.counts,
+            fingerprints=self.manifest.fingerprints,
+            paths=self._path_names,
+            settings=self.settings.model_dump(mode="json", include=shown, exclude={"reasoner": {"base_url"}}),
+        )
+
+    def _paths(self, named: Sequence[PathName] | None) -> list[PathName]:
+        if named is None:
+            return self._path_names
+        unknown = [name[:50] for name in named if name not in self._path_names]
+        if unknown or not named:
+            what = f"unknown path {', '.join(unknown)}" if unknown else "no path is named"
+            raise BadInput(f"paths: {what}; this service has {' and '.join(self._path_names)}.")
+        return list(dict.fromkeys(named))
+
+    @staticmethod
+    async def _failure(name: str, check: Check) -> str:
+        try:
+            async with asyncio.timeout(READY_TIMEOUT_S):
+                await check()
+        except TimeoutError:
+            return f"The {name} did not answer within {READY_TIMEOUT_S:g} s."
+        except HybridIRError as error:
+            return str(error)
+        return ""
+
+
+class PatientRetriever:
+    """A retriever with a limit of its own beside the caller's.
+
+    A path whose replicas are gone is waited for, as they may come back.  Without a limit below
+    the round's, one such path would use up the whole question; with half a round's share, a
+    path that is down in every round costs half of the deadline and the answer says ``degraded``.
+    """
+
+    def __init__(self, retriever: FusedRetriever, limit_s: float) -> None:
+        self._retriever, self._limit_s = retriever, limit_s
+
+    async def retrieve(
+        self, query: Query, k: int, paths: Sequence[PathName] | None = None, timeout_s: float | None = None
+    ) -> Retrieval:
+        limit = self._limit_s if timeout_s is None else min(self._limit_s, timeout_s)
+        try:
+            return await self._retriever.retrieve(query, k, paths, limit)
+        except TimeoutError as error:
+            raise _timed_out(limit) from error
+        except RuntimeError as error:
+            if isinstance(error.__cause__, TimeoutError):
+                raise _timed_out(limit) from error
+            raise
+
+
+def _timed_out(limit_s: float) -> TimedOut:
+    return TimedOut(f"No retrieval path answered within {limit_s:.3g} s; try again, or give a longer deadline_s.")
+
+
+def overridden(settings: LoopSettings, request: AnswerRequest) -> LoopSettings:
+    """The loop's settings with what the request names."""
+    names = ("rounds", "sub_questions", "top_k", "deadline_s")
+    given = {name: getattr(request, name) for name in names if getattr(request, name) is not None}
+    return settings.model_copy(update=given)
