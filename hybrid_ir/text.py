@@ -13,12 +13,12 @@ _NEVER_LAST = frozenset(
     """
     e.g i.e eg ie vs cf al approx ca viz fig figs eq eqs ref refs tab suppl dr drs prof mr mrs ms st resp
     incl excl sp spp subsp var gen dept univ
-    """.split()  # noqa: SIM905 (a list of words is read as words)
+    """.split()
 )
 """A full stop after these belongs to the word, whatever follows."""
 
 _BEFORE_NUMBER = frozenset(
-    "no nos vol p pp ch sec art ser chap para jan feb mar apr jun jul aug sep sept oct nov dec".split()  # noqa: SIM905
+    "no nos vol p pp ch sec art ser chap para jan feb mar apr jun jul aug sep sept oct nov dec".split()
 )
 """A full stop after these belongs to the word where a number follows: ``No. 5``, ``Jan. 1``."""
 
@@ -27,7 +27,7 @@ _STARTERS = frozenset(
     A After All Although An As At Because Both But By Data During Each For From Furthermore He Her Here His However If
     In It Its Most Moreover No Of On Our Patients Results She Since Some Such That The Their Then There Therefore These
     They This Those Thus To Using We When Whereas While With
-    """.split()  # noqa: SIM905
+    """.split()
 )
 """Words that tell ``hepatitis B. The`` (two sentences) from ``by J. Smith`` (one)."""
 
@@ -94,7 +94,7 @@ def _ends_sentence(text: str, sentence_start: int, stop: re.Match[str], block_en
             return False
         if folded in _BEFORE_NUMBER and first.isdigit():
             return False
-        is_first_word = len(preceding) == 1 and not text[sentence_start:window_start].strip()
+        is_first_word = len(preceding) == 1 and window_start == sentence_start
         if is_first_word and _LIST_NUMBER.fullmatch(before):
             return False
         if _INITIAL.fullmatch(before) and not (len(before) == 1 and before.islower()):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
+import os
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 from urllib.parse import unquote, urlsplit
@@ -102,7 +103,7 @@ def decode(data: bytes) -> str:
 
 
 def _bare_path(path: str) -> PurePosixPath:
-    return PurePosixPath(unquote(urlsplit(path).path) if is_remote(path) else Path(path).absolute().as_posix())
+    return PurePosixPath(unquote(urlsplit(path).path) if is_remote(path) else Path(os.path.abspath(path)).as_posix())  # noqa: PTH100 (".." is to go)
 
 
 def stem(path: str) -> str:

@@ -11,7 +11,8 @@ from lxml import etree
 
 Element = etree._Element
 
-_BLANKS = re.compile(r"\s+")
+_BLANKS = re.compile(r"\s{2,}|[^\S ]")
+"""Blanks that are not one plain blank already: text without any costs no copying."""
 _NUMBER = re.compile(r"[+−–-]?\d+(?:[.,]\d+)?")
 
 _BLOCKS = frozenset(

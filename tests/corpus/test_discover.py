@@ -4,8 +4,11 @@ from pathlib import Path
 import pytest
 
 from hybrid_ir.corpus.discover import discover
+from hybrid_ir.corpus.formats import read
 from hybrid_ir.corpus.source import file_id
 from hybrid_ir.errors import BadInput
+from hybrid_ir.records import Document
+from hybrid_ir.settings import ReaderSettings
 
 
 @pytest.fixture
@@ -76,6 +79,9 @@ def test_uris_go_through_pyarrow(corpus: Path) -> None:
     found = names(root)
     assert [path.removeprefix(root) for path in found] == ["/a.xml", "/b.txt", "/deep/er/z.jsonl", "/deep/x%5B1%5D.txt"]
     assert names(root + "/*.txt")[0] == root + "/b.txt"
+    (document,) = read(discover([root + "/b.txt"])[0], ReaderSettings())
+    assert isinstance(document, Document)
+    assert (document.id, document.text, document.source) == ("c/b", "c/b.txt", root + "/b.txt")
     with pytest.raises(BadInput, match="nowhere"):
         discover([root + "/nowhere"])
 
@@ -83,4 +89,4 @@ def test_uris_go_through_pyarrow(corpus: Path) -> None:
 def test_file_ids_do_not_depend_on_the_working_directory(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert file_id("c/b.txt") == file_id(str(corpus / "c" / "b.txt")) == file_id("s3://bucket/up/c/b.txt") == "c/b"
     monkeypatch.chdir(corpus / "c")
-    assert file_id("b.txt") == file_id("./b.txt.gz") == "c/b"
+    assert file_id("b.txt") == file_id("./b.txt.gz") == file_id("deep/../b.txt") == "c/b"
