@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from hybrid_ir.extraction.entities import Entities
 from hybrid_ir.extraction.names import canonical
 from hybrid_ir.extraction.parse import Doc
+from hybrid_ir.extraction.phrases import phrase_name
 from hybrid_ir.extraction.vocabulary import Vocabulary
 
 _SHORT = re.compile(r"[A-Za-z0-9α-ω][\w\-/+*]{1,11}")
@@ -22,7 +23,9 @@ def find_aliases(doc: Doc, entities: Entities, vocabulary: Vocabulary) -> Iterat
         if _SHORT.fullmatch(inside) and sum(c.isupper() for c in inside) >= 2:
             long = long_form(inside, before)
             if long:
-                name, short = vocabulary.name(long) or canonical(long), canonical(inside)
+                words = doc.char_span(len(before) - len(long), len(before), alignment_mode="expand")
+                short = canonical(inside)
+                name = vocabulary.name(long) or (canonical(long) if words is None else phrase_name(words))
                 if name and short and name != short:
                     span = doc.char_span(len(before) - len(long), bracket.end(), alignment_mode="expand")
                     if span is not None:

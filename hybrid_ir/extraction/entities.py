@@ -34,7 +34,7 @@ class Entities:
     """The token that heads a noun phrase -> the name of the phrase."""
 
     def add(self, start: int, end: int, name: str) -> None:
-        if name:
+        if len(name) > 1 or not name.isascii():  # "p", of p < 0.05
             self.found.append((start, end - start, name))
 
     def names(self) -> tuple[str, ...]:

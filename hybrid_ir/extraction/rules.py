@@ -86,7 +86,8 @@ class RuleExtractor:
         """(topic, names, triples) of a title; a sentence as title has no topic."""
         if isinstance(doc, str) or not len(doc):
             return NO_TOPIC, (), []
-        if len(doc) <= _TITLE_WORDS and not any(token.tag_ in ("VBZ", "VBP", "VBD", "MD") for token in doc):
+        says_something = any(token.tag_ in ("VBZ", "VBP", "VBD", "MD") or token.dep_ == "acl" for token in doc)
+        if len(doc) <= _TITLE_WORDS and not says_something:
             text = _PLACE.sub(r"\1", _DISAMBIGUATION.sub("", doc.text).strip())
             name = self._vocabulary.name(text) or self._singular_title(text, canonical(text))
             if name and name not in GENERIC:
