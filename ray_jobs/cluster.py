@@ -29,6 +29,8 @@ def connected(settings: JobSettings) -> Iterator[None]:
     if os.environ.get("RAY_ADDRESS"):
         ray.init(**quiet)
     else:
+        # Ray Data's actors always draw an alarming but harmless line about their constructor arguments.
+        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
         ray.init(
             address="local",
             # One logical CPU is one worker; with fewer than two, two stages could not stream.

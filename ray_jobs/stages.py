@@ -87,8 +87,8 @@ def run(rows: Sequence[Row], *stages: tuple[Callable[..., Any], Any, StageResour
         largest = max(resources.min_workers, min(resources.max_workers or _room(resources), len(rows)))
         if isinstance(stage, type):
             smallest = min(resources.min_workers, len(rows))
-            how: dict[str, Any] = {"compute": ray.data.ActorPoolStrategy(min_size=smallest, max_size=largest)}
-            stage = _bound(stage, plan)
+            pool = ray.data.ActorPoolStrategy(min_size=smallest, max_size=largest)
+            how: dict[str, Any] = {"compute": pool, "fn_constructor_args": (plan,)}
         else:
             how = {"compute": ray.data.TaskPoolStrategy(size=largest), "fn_args": (plan,)}
         dataset = dataset.map(stage, num_cpus=resources.num_cpus, num_gpus=resources.num_gpus or None, **how)
@@ -101,15 +101,6 @@ def run(rows: Sequence[Row], *stages: tuple[Callable[..., Any], Any, StageResour
         if cause is not None:
             raise cause from None
         raise
-
-
-def _bound(stage: type[Any], plan: Any) -> type[Any]:
-    """The class with its plan inside: an argument would lie in the object store and be lost with its node."""
-
-    def init(self: Any) -> None:
-        stage.__init__(self, plan)
-
-    return type(stage.__name__, (stage,), {"__init__": init})
 
 
 def _room(resources: StageResources) -> int:

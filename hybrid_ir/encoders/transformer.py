@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import transformers
 from transformers import AutoModel, AutoTokenizer
 
 from hybrid_ir.encoders.location import ModelLocation, locate
@@ -24,6 +25,7 @@ class Tower:
     """One model with its tokenizer: token ids -> pooled vectors of shape (texts, dimension)."""
 
     def __init__(self, location: ModelLocation, settings: EncoderSettings) -> None:
+        transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         try:
             self._tokenizer: Any = AutoTokenizer.from_pretrained(location.source)
             model: Any = AutoModel.from_pretrained(location.source, dtype=getattr(torch, settings.dtype))

@@ -1,0 +1,1 @@
+"""Questions with known answers, and measures: plain functions."""

@@ -1,0 +1,47 @@
+"""Questions whose gold documents and answers are known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, ValidationError
+
+from hybrid_ir.errors import BadInput, NotFound
+from hybrid_ir.records import Question, Record
+
+
+class GoldQuestion(Record):
+    """One line of a question file."""
+
+    id: str
+    question: str
+    type: Literal["open", "choice", "yesno"] = "open"
+    options: dict[str, str] = Field(default_factory=dict)
+    answer: str
+    """A letter where there are options, else a short text."""
+    aliases: tuple[str, ...] = ()
+    gold: tuple[str, ...] = ()
+    """Ids of the documents that hold the facts needed."""
+    hops: int = 1
+
+    def asked(self) -> Question:
+        return Question(text=self.question, options=self.options)
+
+
+def read_questions(path: str | Path) -> list[GoldQuestion]:
+    """A JSON Lines file; errors name the file and the line."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        raise NotFound(f"{path}: no such file.") from None
+    questions = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            questions.append(GoldQuestion.model_validate_json(line))
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise BadInput(f"{path}, line {number}: {'.'.join(map(str, first['loc']))}: {first['msg']}.") from error
+    return questions
