@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from fastapi import FastAPI
+from fastapi.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import hybrid_ir
@@ -68,7 +68,7 @@ def create_app(service: Service) -> FastAPI:
 
 
 class BodyLimit:
-    """Refuses a body of more than ``limit`` bytes before it is held in memory."""
+    """Refuses a body of more than ``limit`` bytes; holds what is shorter, which is not much."""
 
     def __init__(self, app: ASGIApp, limit: int) -> None:
         self._app, self._limit = app, limit
@@ -78,36 +78,24 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         declared = dict(scope["headers"]).get(b"content-length", b"")
-        if declared.isdigit() and int(declared) > self._limit:
-            await self._refuse(send)
-            return
-        read, answered = 0, False
-
-        async def counted() -> Message:
-            nonlocal read
+        body, more = b"", True
+        while more:
+            if len(body) > self._limit or (declared.isdigit() and int(declared) > self._limit):
+                sentence = f"The request is larger than {self._limit} bytes; send less text."
+                await JSONResponse(errors.body(sentence), 413)(scope, receive, send)
+                return
             message = await receive()
-            read += len(message.get("body", b""))
-            if read > self._limit:
-                raise errors.TooLarge(self._sentence())
-            return message
+            if message["type"] != "http.request":
+                return  # the client has left
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+        given = False
 
-        async def watched(message: Message) -> None:
-            nonlocal answered
-            answered = True
-            await send(message)
+        async def replayed() -> Message:
+            nonlocal given
+            if given:
+                return await receive()
+            given = True
+            return {"type": "http.request", "body": body, "more_body": False}
 
-        try:
-            await self._app(scope, counted, watched)
-        except errors.TooLarge:
-            if answered:
-                raise
-            await self._refuse(send)
-
-    def _sentence(self) -> str:
-        return f"The request is larger than {self._limit} bytes; send less text."
-
-    async def _refuse(self, send: Send) -> None:
-        data = json.dumps(errors.body(self._sentence())).encode()
-        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(data)).encode())]
-        await send({"type": "http.response.start", "status": 413, "headers": headers})
-        await send({"type": "http.response.body", "body": data})
+        await self._app(scope, replayed, send)

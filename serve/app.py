@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -49,6 +50,8 @@ def application(root: str, settings: Settings | None = None, build_id: str | Non
 
     Raises where the root holds no such build or the settings do not fit it.
     """
+    if "://" not in root:
+        root = str(Path(root).expanduser().absolute())  # replicas have working folders of their own
     index = open_index(root, settings, build_id)
     pinned, wanted = (root, index.build_id, index.settings), index.settings.serve
     longest = max(MAX_DEADLINE_S, index.settings.loop.deadline_s)

@@ -37,12 +37,6 @@ class TimedOut(HybridIRError, TimeoutError):
     http_status = 504
 
 
-class TooLarge(HybridIRError):
-    """More bytes than a request may have."""
-
-    http_status = 413
-
-
 def original(error: BaseException) -> BaseException:
     """The library's own error inside what Ray wrapped around it, or the error as it is."""
     inner: BaseException | None = error
@@ -64,7 +58,8 @@ def install(app: FastAPI) -> None:
 
 
 def body(sentence: str) -> dict[str, str]:
-    return {"error": sentence}
+    # What a client sent may be quoted in it, half a surrogate pair included.
+    return {"error": sentence.encode("utf-8", "replace").decode()}
 
 
 async def _library_error(request: Request, error: Exception) -> JSONResponse:
@@ -101,7 +96,9 @@ def sentences(errors: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _sentence(error: Mapping[str, Any]) -> str:
     kind, message = str(error.get("type")), str(error.get("msg", "not valid"))
-    location = [str(part) for part in error.get("loc", ()) if part not in ("body", "path", "query")]
+    location = [str(part) for part in error.get("loc", ())]
+    if location and location[0] in ("body", "path", "query"):  # where FastAPI read it, not a field
+        location = location[1:]
     if kind == "json_invalid":
         where = f" (character {location[-1]})" if location else ""
         return f"The body is not valid JSON: {error.get('ctx', {}).get('error', message)}{where}."
@@ -112,4 +109,5 @@ def _sentence(error: Mapping[str, Any]) -> str:
         return f"The field {field} is missing."
     if kind == "extra_forbidden":
         return f"The field {field} is unknown here; /docs lists the fields."
+    message = message.removeprefix("Value error, ")
     return f"The field {field}: {message[:1].lower()}{message[1:]}."

@@ -14,7 +14,7 @@ from hybrid_ir.records import Conclusion, Decomposition, LoopState, Retrieval, S
 from hybrid_ir.roles import PathRanking, Query
 from serve.errors import Overloaded, Unavailable, original
 
-_GONE = (RayActorError, WorkerCrashedError, DeploymentUnavailableError, ReplicaUnavailableError, TaskCancelledError)
+_GONE = (RayActorError, WorkerCrashedError, DeploymentUnavailableError, ReplicaUnavailableError)
 
 
 async def call(handle: DeploymentHandle[Any], method: str, *arguments: Any, who: str) -> Any:
@@ -23,24 +23,32 @@ async def call(handle: DeploymentHandle[Any], method: str, *arguments: Any, who:
     Calls only read, so one whose replica died is made once more, on another replica.  Time is
     the caller's to limit: the question's deadline cancels from above.
     """
-    for attempt in (1, 2):
+    gone: BaseException | None = None
+    for _ in range(2):
         response = getattr(handle, method).remote(*arguments)
         try:
             return await response
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, TaskCancelledError) as error:
             response.cancel()
-            raise
+            if _cancelled():
+                raise asyncio.CancelledError from None
+            gone = error  # Serve says so too when the replica, not the caller, gave up
         except BackPressureError as error:
             raise Overloaded(f"The {who} has more requests than it can queue; try again in a moment.") from error
         except _GONE as error:
-            if attempt == 2:
-                raise Unavailable(f"The {who} does not answer; its replica died or was stopped.") from error
+            gone = error
         except Exception as error:
             inner = original(error)
             if isinstance(inner, HybridIRError):
                 raise inner from None
             raise
-    raise AssertionError("unreachable")
+    raise Unavailable(f"The {who} does not answer; its replica died or was stopped.") from gone
+
+
+def _cancelled() -> bool:
+    """Whether the running task itself has been cancelled."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 class HandlePath:

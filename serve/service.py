@@ -13,7 +13,7 @@ from hybrid_ir.reasoning.question import check_question
 from hybrid_ir.records import Answer, Chunk, PathName, Question, Retrieval
 from hybrid_ir.retrieval.retriever import FusedRetriever
 from hybrid_ir.roles import Query, Reasoner, RetrievalPath
-from hybrid_ir.settings import LoopSettings, Settings
+from hybrid_ir.settings import Settings
 from serve.errors import TimedOut, Unavailable
 from serve.schemas import AnswerRequest, BuildInfo, RetrieveRequest
 
@@ -47,7 +47,12 @@ class Service:
         question = Question(text=request.question, options=request.options)
         check_question(question, self.settings.serve.max_question_chars)
         paths = self._paths(request.paths)
-        settings = overridden(self.settings.loop, request)
+        settings = self.settings.loop.changed(
+            rounds=request.rounds,
+            sub_questions=request.sub_questions,
+            top_k=request.top_k,
+            deadline_s=request.deadline_s,
+        )
         retriever = PatientRetriever(self._retriever, settings.deadline_s / (2 * settings.rounds))
         return await loop.answer(
             question, retriever, self._reasoner, settings, build_id=self.manifest.build_id, paths=paths
@@ -135,10 +140,3 @@ class PatientRetriever:
 
 def _timed_out(limit_s: float) -> TimedOut:
     return TimedOut(f"No retrieval path answered within {limit_s:.3g} s; try again, or give a longer deadline_s.")
-
-
-def overridden(settings: LoopSettings, request: AnswerRequest) -> LoopSettings:
-    """The loop's settings with what the request names."""
-    names = ("rounds", "sub_questions", "top_k", "deadline_s")
-    given = {name: getattr(request, name) for name in names if getattr(request, name) is not None}
-    return settings.model_copy(update=given)
