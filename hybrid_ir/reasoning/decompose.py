@@ -19,6 +19,8 @@ MAX_ENTITIES = 12
 """Seeds of one sub-question: more blur the walk over the graph."""
 MIN_CLAUSE_WORDS = 2
 """A clause with fewer content words is no query."""
+MIN_NEED_WORDS = 4
+"""``What is this complication called?`` needs the findings beside it."""
 WORDS_BEFORE = 4
 """Words kept before a relative clause: ``the integrase inhibitor that binds antacids``."""
 BRIDGE_SENTENCES = 12
@@ -103,7 +105,8 @@ def next_round(
     bridges = _bridges(state, focus, field)[:limit]
     leading = sorted(option_support, key=lambda letter: -option_support[letter])[:2]
     extra = tuple(entity for letter in leading for entity in _entities(state.question.options[letter], reader)[:2])
-    need = _shortened(focus.need, MAX_QUERY_CHARS - 80)
+    telling = len(content_words(focus.need)) >= MIN_NEED_WORDS
+    need = _shortened(focus.need if telling else essential(focus), MAX_QUERY_CHARS - 80)
     sub_questions = [
         SubQuestion(text=f"{bridge}: {need}", entities=(bridge, *extra), reason=f"bridge: {bridge}")
         for bridge in bridges
@@ -115,7 +118,8 @@ def _bridges(state: LoopState, focus: Focus, field: Field) -> list[str]:
     """Entities of the best sentences that the question and its options do not name, best first.
 
     The value of a bridge is the best relevance of a sentence that holds it times its rarity in
-    the evidence; a bridge asked before, or named like one, is skipped.
+    the evidence.  Skipped are bridges asked before and those that a chunk of the evidence has
+    in its title: what the corpus says about them is there.
     """
     asked_words = [
         content_words(sub.sub_question.reason.removeprefix("bridge: "))
@@ -123,8 +127,9 @@ def _bridges(state: LoopState, focus: Focus, field: Field) -> list[str]:
         for sub in round_.sub_answers
         if sub.sub_question.reason.startswith("bridge: ")
     ]
+    asked_words += [content_words(title) for title in {sentence.chunk.title for sentence in field.sentences}]
     known = content_words(" ".join((focus.whole, *state.question.options.values())))
-    if not len(field.sentences):
+    if not field.sentences:
         return []
     order = np.argsort(-field.relevance, kind="stable")[:BRIDGE_SENTENCES]
     value: dict[str, float] = defaultdict(float)

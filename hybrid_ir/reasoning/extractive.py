@@ -16,6 +16,7 @@ from hybrid_ir.reasoning.options import option_support, polarity
 from hybrid_ir.reasoning.sentences import Reader, gathered, sentences_of
 from hybrid_ir.reasoning.spans import best_spans
 from hybrid_ir.reasoning.support import Field, field_of, similarity
+from hybrid_ir.reasoning.words import content_words, coverage
 from hybrid_ir.records import Conclusion, Decomposition, LoopState, Retrieval, Statement, SubQuestion
 from hybrid_ir.roles import Encoder, Extractor
 
@@ -27,6 +28,8 @@ QUOTE_SHARE = 0.75
 """A further quote must be this good compared with the best."""
 ENOUGH = 0.45
 """Relevance of the best sentence below which the evidence is not about the question."""
+COVERED = 0.4
+"""Share of the question's words, by rarity, that the evidence must hold: what it never mentions it cannot answer."""
 
 
 class ExtractiveReasoner:
@@ -83,7 +86,9 @@ class ExtractiveReasoner:
         field = self._field(state, focus)
         if not field.sentences:
             return Conclusion(short="", enough_evidence=False)
-        enough = float(field.direct.max()) >= ENOUGH
+        held = frozenset[str]().union(*field.words)
+        covered = coverage(content_words(focus.whole), held, field.weights)
+        enough = float(field.direct.max()) >= ENOUGH and covered >= COVERED
         if focus.polar:
             return self._polar(state, focus, field, enough)
         if state.question.options:
@@ -102,7 +107,7 @@ class ExtractiveReasoner:
         )
 
     def _polar(self, state: LoopState, focus: Focus, field: Field, enough: bool) -> Conclusion:
-        verdict, order = polarity(focus, field)
+        verdict, order = polarity(focus, field, self._reader)
         options = {text.strip(" .").casefold(): letter for letter, text in state.question.options.items()}
         if options and verdict not in options:
             verdict = "yes" if "yes" in options else next(iter(options))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -20,13 +21,18 @@ _POLAR = re.compile(
 _INVERTED = re.compile(
     r"\b(?:NOT|EXCEPT|LEAST)\b|\bexcept\b|\bleast likely\b|\b(?:is|are) not (?:a|an|one|true|correct|associated)\b"
 )
-_ASKED = re.compile(r"\b(?:which|what|whose)\s+((?:[^\W_][\w'’-]*\s+){0,3}?[^\W_][\w'’-]*)", re.IGNORECASE)
-_OF_THESE = re.compile(r"(?:of|one|is|are|was|were|did|does|do|can|could|may|might|should|will|would|has|have|had)\b")
-_VERBISH = re.compile(
-    r"\b(?:is|are|was|were|be|may|might|can|could|should|must|will|would|did|does|do|has|have|had|of|in|at|from|for|"
-    r"that|which|who|to|on|by|with|puts?|carr(?:y|ies)|explains?|causes?|treats?|makes?|lies?|stands?|falls?)\b.*",
-    re.IGNORECASE | re.DOTALL,
+_ASKED = re.compile(
+    r"\b(?:(?:which|what|whose)\s+(?!(?:of|one|is|are|was|were|did|does|do|can|could|may|might|should|will|would|has|"
+    r"have|had)\b)|what\s+(?:is|was|are|were)\s+(?:this|that|these|the)\s+(?:name\s+of\s+)?(?:the\s+|this\s+)?)",
+    re.IGNORECASE,
 )
+"""What stands before the noun that is asked for."""
+_SUBORDINATE = re.compile(
+    r",?\s(?:that|which|who|whose|when|where|while|because|although|if|after|before)\s", re.IGNORECASE
+)
+MIN_MAIN_CHARS = 20
+"""A shorter main clause ("Can a patient who ...") says too little."""
+_WORD = re.compile(r"[^\W_][\w'’*-]*")
 _QUANTITY = re.compile(r"\bhow (?:many|much|long|often|old|high)\b|\bwhat (?:percentage|proportion|share|dose)\b", re.I)
 
 POLAR_WORDS = frozenset({"yes", "no", "maybe"})
@@ -40,14 +46,14 @@ class Focus:
     """The sentence that asks: the last one with a question mark, or the last one."""
     context: tuple[str, ...]
     """The sentences before it, in order."""
-    asked: str
-    """The noun that the need asks for, ``enzyme`` or ``motor protein``; empty where none was found."""
     polar: bool
     """Yes or no (or maybe) is asked for."""
     inverted: bool
     """Which option does *not* fit is asked for."""
     quantity: bool
     """A number is asked for."""
+    main: str
+    """The need up to its first subordinate clause: what a yes or no is said about."""
 
     @property
     def whole(self) -> str:
@@ -70,19 +76,30 @@ def _focus(text: str, polar_options: bool, options: bool) -> Focus:
     return Focus(
         need=need,
         context=context,
-        asked=_asked(need),
         polar=polar_options or (not options and _POLAR.match(need.lstrip("\"'“(")) is not None),
         inverted=_INVERTED.search(need) is not None,
         quantity=_QUANTITY.search(need) is not None,
+        main=_main(need),
     )
 
 
-def _asked(need: str) -> str:
-    """``Which motor protein carries ...`` -> ``motor protein``."""
-    for match in _ASKED.finditer(need):
-        if _OF_THESE.match(match[1]):
-            continue
-        noun = _VERBISH.sub("", match[1]).strip()
-        if noun:
-            return noun
+def _main(need: str) -> str:
+    match = _SUBORDINATE.search(need)
+    return need[: match.start()] if match and match.start() >= MIN_MAIN_CHARS else need
+
+
+def asked_noun(focus: Focus, mentions: Sequence[str]) -> str:
+    """The noun phrase that is asked for: ``Which motor protein carries ...`` -> ``motor protein``.
+
+    The longest of the need's ``mentions`` that begins where a noun is asked for, else the word
+    there; empty where no noun is ("How ...", "When ...").
+    """
+    folded = focus.need.casefold()
+    for match in _ASKED.finditer(focus.need):
+        here = [name for name in mentions if folded.startswith(name.casefold(), match.end())]
+        word = _WORD.match(focus.need, match.end())
+        if here:
+            return max(here, key=len)
+        if word:
+            return word.group()
     return ""

@@ -8,7 +8,7 @@ import numpy as np
 
 from hybrid_ir.reasoning.focus import Focus
 from hybrid_ir.reasoning.sentences import Reader
-from hybrid_ir.reasoning.support import Field
+from hybrid_ir.reasoning.support import Field, similarity
 from hybrid_ir.reasoning.words import content_words, coverage
 from hybrid_ir.records import Question
 
@@ -19,13 +19,14 @@ MEANT = 0.5
 SECOND = 0.3
 """Weight of the best sentence of a second chunk beside the best: two sources say more than one."""
 
-POLAR_SENTENCES = 4
+POLAR_SENTENCES = 3
 """Sentences that vote on yes or no."""
+POLAR_POWER = 6
+"""Votes are relevance to this power: the sentence that speaks of the matter outvotes its neighbours."""
 
 _NEGATION = re.compile(
-    r"\b(?:no|not|never|neither|nor|without|cannot|none|nothing|hardly|fails?|failed|lacks?|lacking|absent|unlikely|"
-    r"useless|avoid(?:ed|s)?|contraindicated|unsafe|harmful|dangerous|forbidden|instead|rather than|"
-    r"no longer|ineffective|unchanged|poorly|hinders?|worse)\b|n't\b",
+    r"\b(?:no|not|never|neither|nor|cannot|none|nothing|hardly|fails?|failed|lacks?|lacking|absent|unlikely|"
+    r"rather than|unchanged)\b|n't\b",
     re.IGNORECASE,
 )
 _HEDGE = re.compile(
@@ -33,6 +34,20 @@ _HEDGE = re.compile(
     r"further (?:studies|research|trials)|remains? to be|mixed results|not conclusive|debated)\b",
     re.IGNORECASE,
 )
+_OPPOSITES = tuple(
+    (re.compile(rf"\b(?:{one})\b", re.IGNORECASE), re.compile(rf"\b(?:{other})\b", re.IGNORECASE))
+    for one, other in (
+        (
+            r"safe\w*|help\w*|better|improv\w*|protect\w*|effective\w*|benefi\w*|useful",
+            r"danger\w*|harm\w*|unsafe|useless|wors\w*|hinder\w*|avoid\w*|contraindicated|ineffective|poor\w*|impair\w*",
+        ),
+        (
+            r"rais\w*|increas\w*|rise\w*|rising|higher|high|elevat\w*|more",
+            r"lower\w*|low|reduc\w*|decreas\w*|fall\w*|less|fewer|suppress\w*",
+        ),
+    )
+)
+"""Words of opposite sense: a question with one and a sentence with only the other disagree."""
 
 
 def option_support(question: Question, field: Field, reader: Reader) -> tuple[dict[str, float], dict[str, list[int]]]:
@@ -67,22 +82,28 @@ def option_support(question: Question, field: Field, reader: Reader) -> tuple[di
     return support, sentences
 
 
-def polarity(focus: Focus, field: Field) -> tuple[str, list[int]]:
-    """``yes``, ``no`` or ``maybe`` by the sentences most relevant to the question, and those sentences.
+def polarity(focus: Focus, field: Field, reader: Reader) -> tuple[str, list[int]]:
+    """``yes``, ``no`` or ``maybe`` by the sentences closest to the question, and those sentences.
 
-    Each votes with its relevance: no where it negates, maybe where it hedges.
+    A sentence votes with (relevance + similarity to the main clause) ** POLAR_POWER: maybe if it
+    hedges, no if it negates what the question says or says the opposite, else yes.
     """
-    order = [int(index) for index in np.argsort(-field.relevance, kind="stable")[:POLAR_SENTENCES]]
+    main = similarity(focus.main, field.vectors, field.words, field.weights, reader)
+    scores = (field.direct + main) / 2.0
+    order = [int(index) for index in np.argsort(-scores, kind="stable")[:POLAR_SENTENCES]]
     votes = {"yes": 0.0, "no": 0.0, "maybe": 0.0}
-    flipped = _NEGATION.search(focus.need) is not None
     for index in order:
         text = field.sentences[index].text
-        weight = float(field.relevance[index]) ** 4
-        if _HEDGE.search(text):
-            votes["maybe"] += weight
-        elif (_NEGATION.search(text) is not None) != flipped:
-            votes["no"] += weight
-        else:
-            votes["yes"] += weight
-    verdict = max(votes, key=lambda word: votes[word])
-    return verdict, order
+        vote = "maybe" if _HEDGE.search(text) else "no" if _disagrees(focus.main, text) else "yes"
+        votes[vote] += float(scores[index]) ** POLAR_POWER
+    return max(votes, key=lambda word: votes[word]), order
+
+
+def _disagrees(question: str, sentence: str) -> bool:
+    """Whether an odd number of the things that turn a meaning round stand between the two."""
+    turns = (_NEGATION.search(question) is not None) != (_NEGATION.search(sentence) is not None)
+    for sides in _OPPOSITES:
+        for one, other in (sides, sides[::-1]):
+            if one.search(question) and not other.search(question):
+                turns |= other.search(sentence) is not None and not one.search(sentence)
+    return turns

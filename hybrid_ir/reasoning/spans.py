@@ -1,4 +1,4 @@
-"""The short answer to an open question: an entity of the evidence that fits what is asked."""
+"""The short answer to an open question: a name in the evidence that fits what is asked."""
 
 from __future__ import annotations
 
@@ -7,21 +7,28 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hybrid_ir.reasoning.focus import Focus
+from hybrid_ir.reasoning.focus import Focus, asked_noun
 from hybrid_ir.reasoning.sentences import Reader
 from hybrid_ir.reasoning.support import Field
-from hybrid_ir.reasoning.words import content_words, names
+from hybrid_ir.reasoning.words import content_words, names, stem
 
-SPAN_SENTENCES = 16
+SPAN_SENTENCES = 32
 """Answers are sought in the best sentences only."""
-FIT = 1.0
-"""Weight of how well a candidate fits the asked-for kind."""
-SAID = 0.5
-"""Added to the fit when the evidence says that the candidate is of the kind: ``the enzyme X``, ``X is an enzyme``."""
-NEAR_CHARS = 40
+MEANT = 0.5
+"""Weight of the cosine of the candidate with the asked-for noun."""
+SAID = 0.4
+"""Added where the evidence says that the candidate is of the kind: ``the enzyme X``, ``X is an enzyme``."""
+KIND_ONLY = 0.5
+"""Taken off a candidate that only describes: ``a human antibody`` is what the answer is, not its name."""
+NEAR_WORDS = 6
 """How near the kind's name must stand."""
+ALIKE = 0.5
+"""Share of an entity's words that a stretch of the sentence must hold to be its surface form."""
 
 _NUMBER = re.compile(r"\d[\d.,]*(?:\s?(?:%|percent|mg|g|ml|mmol/l|hours?|days?|weeks?|months?|years?))?")
+_CODE = re.compile(r"(?<![\w-])(?=[\w.*:>/-]*\d)(?=[\w.*:>/-]*[A-Za-z])[A-Za-z0-9][\w.*:>/-]*[\w]")
+"""Genes, alleles, variants: ``CYP2C9``, ``HLA-B*15:02``, ``m.1555A>G``."""
+_TOKEN = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True)
@@ -36,60 +43,77 @@ class Span:
 def best_spans(focus: Focus, field: Field, reader: Reader) -> list[Span]:
     """Candidates, best first; empty when no sentence names anything new.
 
-    score = relevance(sentence) * (1 + FIT * fit), where fit is the cosine of the candidate with
-    the asked-for noun, plus SAID when the evidence says so.
+    Candidates are the entities (and codes; numbers where a quantity is asked) of the best
+    sentences that the question does not name.
+
+        score = relevance(s) (1 + MEANT cos(candidate, kind) + SAID - KIND_ONLY)
+
+    for the best sentence s that holds it, the last two terms where they apply.
     """
     known = content_words(focus.whole)
+    kind = asked_noun(focus, reader.mentions([focus.need])[0])
     order = [int(index) for index in np.argsort(-field.relevance, kind="stable")[:SPAN_SENTENCES]]
-    candidates: dict[str, tuple[str, int]] = {}
+    first: dict[str, int] = {}
     for index in order:
-        sentence = field.sentences[index]
+        text = field.sentences[index].text
+        found = [*field.entities[index], *_CODE.findall(text)]
         if focus.quantity:
-            for match in _NUMBER.finditer(sentence.text):
-                candidates.setdefault(match.group(), (match.group(), index))
-        for entity in field.entities[index]:
-            if not names(known, entity):
-                candidates.setdefault(entity, (surface(sentence.text, entity), index))
-    if not candidates:
-        return []
-    texts = list(candidates)
-    fits = _fits(focus.asked, texts, field, order, reader)
+            found += [match.group() for match in _NUMBER.finditer(text)]
+        for name in found:
+            if not names(known, name) and (content_words(name) or focus.quantity):
+                first.setdefault(name, index)
+    candidates = list(first)
+    fits = _fits(kind, candidates, [field.sentences[index].text for index in order], reader)
     spans = [
         Span(
-            text=candidates[text][0],
-            score=float(field.relevance[candidates[text][1]]) * (1.0 + FIT * fits[position]),
-            sentence=candidates[text][1],
+            surface(field.sentences[first[name]].text, name),
+            float(field.relevance[first[name]]) * (1 + fit),
+            first[name],
         )
-        for position, text in enumerate(texts)
+        for name, fit in zip(candidates, fits, strict=True)
     ]
     return sorted(spans, key=lambda span: (-span.score, span.text))
 
 
-def _fits(asked: str, candidates: list[str], field: Field, order: list[int], reader: Reader) -> list[float]:
-    if not asked:
+def _fits(kind: str, candidates: list[str], texts: list[str], reader: Reader) -> list[float]:
+    if not kind or not candidates:
         return [0.0] * len(candidates)
-    vectors = reader.query_vectors([asked, *candidates])
+    vectors = reader.query_vectors([kind, *candidates])
     cosines = np.maximum(vectors[1:] @ vectors[0], 0.0)
-    kind = content_words(asked)
+    head = stem(kind.casefold().split()[-1])
+    tokens = [[stem(token) for token in _TOKEN.findall(text.casefold())] for text in texts]
+    raw = [_TOKEN.findall(text.casefold()) for text in texts]
     fits = []
     for candidate, cosine in zip(candidates, cosines, strict=True):
-        said = content_words(candidate) & kind or any(
-            _near(field.sentences[index].text, candidate, asked) for index in order
-        )
-        fits.append(float(cosine) + (SAID if said else 0.0))
+        words = [stem(token) for token in _TOKEN.findall(candidate.casefold())]
+        said = described = False
+        for stems, plain in zip(tokens, raw, strict=True):
+            at = _find(stems, words)
+            if at is None:
+                continue
+            around = stems[max(0, at - NEAR_WORDS) : at + len(words) + NEAR_WORDS]
+            said |= head in around
+            described |= words[-1] == head and bool({"a", "an"} & set(plain[max(0, at - 3) : at]))
+        fits.append(MEANT * float(cosine) + SAID * said - KIND_ONLY * described)
     return fits
 
 
-def _near(text: str, candidate: str, asked: str) -> bool:
-    folded = text.casefold()
-    at = folded.find(candidate.casefold())
-    if at < 0:
-        return False
-    around = folded[max(0, at - NEAR_CHARS) : at + len(candidate) + NEAR_CHARS]
-    return bool(content_words(asked.split()[-1]) & content_words(around))
+def _find(tokens: list[str], words: list[str]) -> int | None:
+    return next((at for at in range(len(tokens) - len(words) + 1) if tokens[at : at + len(words)] == words), None)
 
 
 def surface(text: str, entity: str) -> str:
-    """The entity as the sentence writes it; its canonical name where the sentence has another form."""
-    at = text.casefold().find(entity.casefold())
-    return text[at : at + len(entity)] if at >= 0 else entity
+    """The entity as the sentence writes it: ``small-cell lung cancer`` for ``small cell lung carcinoma``.
+
+    The stretch of as many words that shares most with the name, if that is more than ``ALIKE``;
+    else the name itself.
+    """
+    tokens = list(_TOKEN.finditer(text))
+    words = [stem(token) for token in _TOKEN.findall(entity.casefold())]
+    stems = [stem(token.group().casefold()) for token in tokens]
+    best, at = ALIKE * len(words), None
+    for start in range(len(tokens) - len(words) + 1):
+        shared = sum(a == b for a, b in zip(stems[start : start + len(words)], words, strict=True))
+        if shared > best:
+            best, at = shared, start
+    return entity if at is None else text[tokens[at].start() : tokens[at + len(words) - 1].end()]

@@ -33,7 +33,7 @@ OVERLAP = 0.5
 """Weight of shared words beside the cosine: sentence encoders blur names, drugs and numbers."""
 CONTEXT = 0.8
 """Weight of a question's other sentences beside the one that asks."""
-CHAIN = 0.6
+CHAIN = 0.3
 """Weight of one step over a bridge; two steps are worth its square."""
 STEPS = 2
 """Bridges in a chain: a question of three hops has two."""
