@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import httpx
 
-HERE = Path(__file__).parent
+CORPUS = "examples/corpus"
 ROOT = ".hybrid-ir/demo"
 QUESTION = (
     "I explored caves on my holiday and was scratched on the hand. "
@@ -20,8 +21,9 @@ READY_TIMEOUT_S = 300
 
 
 def main() -> int:
-    say(f"1. Index the sample corpus (examples/corpus) with Ray Data into {ROOT}")
-    run("index", "--corpus", str(HERE / "corpus"), "--root", ROOT)
+    os.chdir(Path(__file__).parent.parent)  # citations name files as seen from the project
+    say(f"1. Index the sample corpus ({CORPUS}) with Ray Data into {ROOT}")
+    run("index", "--corpus", CORPUS, "--root", ROOT)
 
     port = free_port()
     url = f"http://127.0.0.1:{port}"

@@ -31,15 +31,16 @@ def connected(settings: JobSettings) -> Iterator[None]:
     else:
         # Ray Data's actors always draw an alarming but harmless line about their constructor arguments.
         os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
-        ray.init(
-            address="local",
-            # One logical CPU is one worker; with fewer than two, two stages could not stream.
-            num_cpus=max(2, os.cpu_count() or 2),
-            object_store_memory=settings.object_store_mb * 2**20,
-            include_dashboard=False,
-            _node_ip_address="127.0.0.1",
-            **quiet,
-        )
+        with _native_stderr_closed():  # Ray reports the line above there; its errors are exceptions
+            ray.init(
+                address="local",
+                # One logical CPU is one worker; with fewer than two, two stages could not stream.
+                num_cpus=max(2, os.cpu_count() or 2),
+                object_store_memory=settings.object_store_mb * 2**20,
+                include_dashboard=False,
+                _node_ip_address="127.0.0.1",
+                **quiet,
+            )
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     logging.getLogger("ray.data").setLevel(logging.ERROR)
@@ -47,3 +48,16 @@ def connected(settings: JobSettings) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
+
+
+@contextmanager
+def _native_stderr_closed() -> Iterator[None]:
+    """Silence what libraries write to file descriptor 2 themselves."""
+    kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nothing)

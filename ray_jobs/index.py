@@ -22,7 +22,7 @@ from hybrid_ir.corpus.source import open_bytes
 from hybrid_ir.errors import BadInput, HybridIRError
 from hybrid_ir.extraction.load import load as load_extractor
 from hybrid_ir.graph import synonyms
-from hybrid_ir.index import assembly, layout, manifest
+from hybrid_ir.index import assembly, layout, manifest, shard
 from hybrid_ir.index.assembly import BuildPlan
 from hybrid_ir.index.manifest import Fingerprints, Manifest, Segment
 from hybrid_ir.index.shard import SegmentPlan, StageResult
@@ -52,8 +52,9 @@ def index(corpus: Sequence[str], root: str, settings: Settings, reporter: Report
         chunk_encoder=encoders.load(build.chunk_encoder).fingerprint,
         entity_encoder=encoders.load(build.entity_encoder).fingerprint,
     )
-    made_from = (sorted(contents.items()), build.model_dump(mode="json", exclude={"graph"}), fingerprints)
-    segment_id = manifest.digest(*made_from)
+    irrelevant = {"graph": True, "max_error_share": True, "chunk_encoder": {"device"}, "entity_encoder": {"device"}}
+    made_from = build.model_dump(mode="json", exclude=irrelevant)
+    segment_id = manifest.digest(shard.VERSION, sorted(contents.items()), made_from, fingerprints)
     build_id = manifest.digest(segment_id, build.graph)
     if store.exists(layout.manifest(build_id)):
         found = manifest.read(store, build_id)
@@ -107,6 +108,7 @@ def _segment(plan: SegmentPlan, files: Sequence[SourceFile], settings: Settings,
             "extract and encode",
             stages.run(shards, (stages.Extract, plan, job.extract), (stages.Encode, plan, job.encode)),
             len(shards),
+            lambda: f"extracted {shard.finished(plan, 'extract')} shards, encoded {shard.finished(plan, 'encode')}",
         )
     )
     results = [*chunked, *_results(rows, "extract"), *_results(rows, "encode")]
@@ -133,7 +135,7 @@ def _build(plan: BuildPlan, fingerprints: Fingerprints, settings: Settings, repo
     _drain(reporter, "encode entities", parts, (stages.EncodeNames, plan, job.encode))
     tiles = [{"row": row, "column": column} for row, column in synonyms.tiles(len(graph.entities))]
     _drain(reporter, "entity resolution", tiles, (stages.synonym_tile, plan, job.read))
-    shards = [{"segment": segment_id, "shard": shard, "first": first} for segment_id, shard, first in plan.shards()]
+    shards = [{"segment": segment_id, "shard": number, "first": first} for segment_id, number, first in plan.shards()]
     if plan.settings.graph.chunk_neighbours:
         _drain(reporter, "link chunks", shards, (stages.Neighbours, plan, job.read))
     (done,) = reporter.follow("write graph", (assembly.finish(plan, graph, fingerprints) for _ in range(1)), 1)
@@ -157,8 +159,8 @@ def _check_errors(plan: SegmentPlan, chunked: Sequence[StageResult]) -> None:
     if documents and share <= plan.settings.max_error_share:
         return
     reasons: list[str] = []
-    for shard in range(plan.shards):
-        table = plan.store.read_table(layout.shard(plan.segment_id, "errors-read", shard))
+    for number in range(plan.shards):
+        table = plan.store.read_table(layout.shard(plan.segment_id, "errors-read", number))
         reasons += [f"{row['source']}: {row['reason']}" for row in table.to_pylist()]
     first = "\n  ".join(sorted(reasons)[:5])
     more = f"\n  … and {len(reasons) - 5} more" if len(reasons) > 5 else ""

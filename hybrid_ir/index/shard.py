@@ -23,6 +23,9 @@ from hybrid_ir.records import Chunk, Deletion, Document, ErrorRecord, Record, So
 from hybrid_ir.roles import Encoder, Extractor
 from hybrid_ir.settings import BuildSettings
 
+VERSION = 1
+"""Raised when readers, chunker or these stages change what they write: old shards are then not taken for new ones."""
+
 RECORDS_PER_PART = 20_000
 """Parsed records held in memory by a reader, and rows of one file that it writes."""
 
@@ -167,6 +170,12 @@ def encode(plan: SegmentPlan, shard: int, encoder: Encoder) -> StageResult:
     name = _name(plan, "errors-encode", shard)
     files[name] = plan.store.write_table(name, tables.error_table(errors))
     return _finish(plan, StageResult(stage="encode", shard=shard, rows=len(chunks), errors=len(errors), files=files))
+
+
+def finished(plan: SegmentPlan, stage: str) -> int:
+    """How many shards have passed a stage."""
+    folder = layout.marker(plan.segment_id, stage, 0).rpartition("/")[0]
+    return sum(name.startswith(f"{folder}/{stage}-") for name in plan.store.files(folder))
 
 
 def load_chunks(plan: SegmentPlan, shard: int) -> list[Chunk]:
