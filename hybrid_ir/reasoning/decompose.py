@@ -108,14 +108,25 @@ def next_round(
     telling = len(content_words(focus.need)) >= MIN_NEED_WORDS
     need = _shortened(focus.need if telling else essential(focus), MAX_QUERY_CHARS - 80)
     sub_questions = [
-        SubQuestion(text=f"{bridge}: {need}", entities=(bridge, *extra), reason=f"bridge: {bridge}")
-        for bridge in bridges
+        SubQuestion(text=f"{bridge}: {_unresolved(need, seen)}", entities=(bridge, *extra), reason=f"bridge: {bridge}")
+        for bridge, seen in bridges
     ]
-    return sub_questions, f"what the corpus says about {', '.join(bridges)}" if bridges else ""
+    return sub_questions, f"what the corpus says about {', '.join(bridge for bridge, _ in bridges)}" if bridges else ""
 
 
-def _bridges(state: LoopState, focus: Focus, field: Field) -> list[str]:
+def _unresolved(need: str, seen: frozenset[str]) -> str:
+    """The need without what the bridge's own passage says; whole where too little would be left.
+
+    ``the drug that prevents gout`` led to allopurinol, and asked again it would lead back to gout.
+    """
+    rest = " ".join(word for word in need.split() if not content_words(word) or not content_words(word) <= seen)
+    return rest if len(content_words(rest)) >= MIN_CLAUSE_WORDS else need
+
+
+def _bridges(state: LoopState, focus: Focus, field: Field) -> list[tuple[str, frozenset[str]]]:
     """Entities of the best sentences that the question and its options do not name, best first.
+
+    Each with the words of the best passage that holds it.
 
     The value of a bridge is the best relevance of a sentence that holds it times its rarity in
     the evidence.  Skipped are bridges asked before and those that a chunk of the evidence has
@@ -133,17 +144,20 @@ def _bridges(state: LoopState, focus: Focus, field: Field) -> list[str]:
         return []
     order = np.argsort(-field.relevance, kind="stable")[:BRIDGE_SENTENCES]
     value: dict[str, float] = defaultdict(float)
+    seen: dict[str, frozenset[str]] = {}
     for index in order:
+        chunk = field.sentences[int(index)].chunk
         for entity in field.entities[int(index)]:
             rarity = field.rarity(entity)
             if rarity >= MIN_BRIDGE_RARITY and content_words(entity) and not names(known, entity):
                 value[entity] = max(value[entity], rarity * float(field.relevance[index]))
+                seen.setdefault(entity, content_words(chunk.title + " " + chunk.text))
     floor = BRIDGE_SHARE * float(field.relevance[order[0]])
-    chosen: list[str] = []
+    chosen: list[tuple[str, frozenset[str]]] = []
     for entity in sorted(value, key=lambda name: (-value[name], name)):
         words = content_words(entity)
         if value[entity] >= floor and not any(words <= other or other <= words for other in asked_words):
-            chosen.append(entity)
+            chosen.append((entity, seen[entity]))
             asked_words.append(words)
     return chosen
 

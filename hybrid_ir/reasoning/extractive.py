@@ -12,7 +12,8 @@ import numpy as np
 
 from hybrid_ir.reasoning.decompose import first_round, next_round
 from hybrid_ir.reasoning.focus import Focus, focus_of
-from hybrid_ir.reasoning.options import option_support, polarity
+from hybrid_ir.reasoning.options import option_support
+from hybrid_ir.reasoning.polarity import polarity
 from hybrid_ir.reasoning.sentences import Reader, gathered, sentences_of
 from hybrid_ir.reasoning.spans import best_spans
 from hybrid_ir.reasoning.support import Field, field_of, similarity

@@ -167,7 +167,7 @@ def test_every_statement_is_a_quotation() -> None:
 
 
 def test_later_rounds_follow_bridges_that_the_question_does_not_name() -> None:
-    question = "Which enzyme is inhibited by the drug that prevents arthritis from crystals?"
+    question = "Which enzyme is inhibited by what prevents attacks of gout, the arthritis from urate crystals?"
     one, *later = ask(question, top_k=1, width=1).rounds
     assert [item.chunk.title for item in one.sub_answers[0].retrieval.evidence] == ["Gout"]
     bridge = later[0].sub_answers[0]
@@ -204,6 +204,23 @@ def test_an_inverted_question_takes_the_least_supported_option() -> None:
 def test_yes_or_no(text: str, word: str) -> None:
     assert ask(text, {"A": "yes", "B": "no"}).choice == ("A" if word == "yes" else "B")
     assert ask(text).short == word
+
+
+@pytest.mark.parametrize(
+    ("abstract", "verdict"),
+    [
+        ("Zinc was given to 80 patients. Colds were significantly shorter with zinc (p < 0.01).", "yes"),
+        ("Zinc was given to 80 patients. There was no significant difference between zinc and placebo.", "no"),
+        ("Zinc was given to 80 patients. Colds did not differ between the groups.", "no"),
+        ("Zinc was given for colds. Whether zinc shortens colds remains unclear.", "maybe"),
+    ],
+)
+def test_yes_or_no_from_the_results_of_a_study(abstract: str, verdict: str) -> None:
+    reasoner = ExtractiveReasoner(WordEncoder(), WordExtractor())
+    question = Question(text="Does zinc shorten colds in patients?", options={"A": "yes", "B": "no", "C": "maybe"})
+    sub = SubAnswer(sub_question=SubQuestion(text="q"), retrieval=found([chunk("", abstract)]), statements=())
+    state = LoopState(question=question, rounds=(Round(number=1, sub_answers=(sub,)),))
+    assert asyncio.run(reasoner.conclude(state)).short == verdict
 
 
 def test_nothing_in_the_corpus_is_not_enough_evidence() -> None:
