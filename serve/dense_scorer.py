@@ -5,7 +5,7 @@ from __future__ import annotations
 from hybrid_ir.index.opened import open_index
 from hybrid_ir.roles import PathRanking, Query
 from hybrid_ir.settings import Settings
-from serve.pinned import require
+from serve.pinned import WARM_UP, require
 
 
 class DenseScorer:
@@ -14,7 +14,7 @@ class DenseScorer:
     def __init__(self, root: str, build_id: str, settings: Settings) -> None:
         self._build_id = build_id
         self._path = open_index(root, settings, build_id).dense_path
-        self._path.rank_now(Query(text="fever"), 1)
+        self._path.rank_now(Query(text=WARM_UP), 1)
 
     async def rank(self, build_id: str, query: Query, k: int) -> PathRanking:
         require(build_id, self._build_id, "dense scorer")

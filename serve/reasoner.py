@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from hybrid_ir.index.opened import open_index
-from hybrid_ir.records import Conclusion, Decomposition, LoopState, Retrieval, Statement, SubQuestion
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+
+from hybrid_ir.index.opened import Index, open_index
+from hybrid_ir.records import (
+    Conclusion,
+    Decomposition,
+    Evidence,
+    LoopState,
+    Question,
+    Retrieval,
+    Statement,
+    SubQuestion,
+)
 from hybrid_ir.settings import Settings
-from serve.pinned import require
+from serve.pinned import WARM_UP, require
 
 
 class Reasoner:
@@ -13,7 +25,20 @@ class Reasoner:
 
     def __init__(self, root: str, build_id: str, settings: Settings) -> None:
         self._build_id = build_id
-        self._reasoner = open_index(root, settings, build_id).reasoner
+        index = open_index(root, settings, build_id)
+        self._reasoner = index.reasoner
+        if settings.reasoner.kind == "extractive":  # a language model is warm, and not free, behind its endpoint
+            with ThreadPoolExecutor(1) as thread:  # Serve's event loop already runs on this one
+                thread.submit(asyncio.run, self._warm_up(index)).result()
+
+    async def _warm_up(self, index: Index) -> None:
+        state, asked = LoopState(question=Question(text=WARM_UP)), SubQuestion(text=WARM_UP)
+        await self._reasoner.decompose(state, 1)
+        evidence = tuple(
+            Evidence(chunk=index.chunks.by_number(number), score=1.0, paths={})
+            for number in range(min(1, len(index.chunks)))
+        )
+        await self._reasoner.answer(state, asked, Retrieval(query=WARM_UP, evidence=evidence))
 
     async def decompose(self, build_id: str, state: LoopState, limit: int) -> Decomposition:
         require(build_id, self._build_id, "reasoner")

@@ -1,0 +1,229 @@
+"""The service as it is run: a real index, a real Ray, real Serve, over HTTP.
+
+One service for the whole module; tests that harm it wait until it has recovered.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+import httpx
+import psutil
+import pytest
+import ray
+
+from hybrid_ir.errors import BadInput
+from hybrid_ir.records import Answer, Chunk, Retrieval
+from hybrid_ir.settings import DeploymentSettings, LoopSettings, ServeSettings, Settings
+from ray_jobs.index import index
+from ray_jobs.progress import Reporter
+from serve.run import Running, run
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+
+CORPUS = Path(__file__).parents[2] / "examples" / "corpus"
+QUESTION = "A patient on warfarin gets fluconazole. Which enzyme does fluconazole inhibit?"
+DENSE = DeploymentSettings(num_cpus=0.2, max_ongoing_requests=16, max_queued_requests=16)
+OTHERS = DeploymentSettings(num_cpus=0.2, max_ongoing_requests=64, max_queued_requests=64)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory) -> str:
+    """An index of a few notes, one with a name that has to be percent-encoded."""
+    folder = tmp_path_factory.mktemp("serve")
+    corpus = folder / "corpus"
+    corpus.mkdir()
+    for name in ("anticoagulants/warfarin", "anticoagulants/fluconazole", "anticoagulants/cyp2c9", "rabies/bats"):
+        note = (CORPUS / f"{name}.md").read_text(encoding="utf-8")
+        (corpus / f"{Path(name).name} & co.md").write_text(note, encoding="utf-8")
+    index([str(corpus)], str(folder / "root"), Settings(), Reporter())
+    return str(folder / "root")
+
+
+@pytest.fixture(scope="module")
+def service(root):
+    serve_settings = ServeSettings(port=0, dense_scorer=DENSE, graph_scorer=OTHERS, reasoner=OTHERS, controller=OTHERS)
+    running = run(root, Settings(loop=LoopSettings(deadline_s=20), serve=serve_settings))
+    yield running
+    running.close()
+    assert not ray.is_initialized()
+
+
+@pytest.fixture
+def client(service):
+    with httpx.Client(base_url=service.url, timeout=60, trust_env=False) as client:
+        yield client
+    wait_until_ready(service)
+
+
+def wait_until_ready(service: Running) -> None:
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        if httpx.get(f"{service.url}/readyz", timeout=30, trust_env=False).status_code == 200:
+            return
+        time.sleep(0.2)
+    pytest.fail("not ready again after 60 s")
+
+
+def replica(name: str) -> psutil.Process:
+    """The process of a deployment's replica; Ray's processes are this one's children."""
+    for process in psutil.Process().children(recursive=True):
+        try:
+            title = " ".join(process.cmdline())
+        except psutil.Error:
+            continue
+        if title.startswith("ray::ServeReplica") and f":{name}" in title:
+            return process
+    raise AssertionError(f"no replica of {name} runs")
+
+
+@contextmanager
+def stopped(name: str):
+    """A replica that does not answer, and is not dead either."""
+    process = replica(name)
+    os.kill(process.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(process.pid, signal.SIGCONT)
+
+
+def test_every_endpoint(client, service):
+    assert client.get("/healthz").json()["status"] == "ok"
+    assert client.get("/readyz").json() == {"status": "ready", "build_id": service.build_id}
+    build = client.get("/v1/build").json()
+    assert build["build_id"] == service.build_id
+    assert build["counts"]["documents"] == 4
+    assert build["fingerprints"]["extractor"]["kind"] == "rules"
+    assert "no medical device" in client.get("/openapi.json").json()["info"]["description"]
+    assert client.get("/docs").status_code == 200
+
+    answer = Answer.model_validate(client.post("/v1/answer", json={"question": QUESTION}).raise_for_status().json())
+    assert (answer.build_id, answer.reasoner, answer.degraded) == (service.build_id, "extractive", ())
+    assert answer.rounds
+    evidence = {e.chunk.id for r in answer.rounds for s in r.sub_answers for e in s.retrieval.evidence}
+    cited = {citation for statement in answer.statements for citation in statement.citations}
+    assert cited == {chunk.id for chunk in answer.citations} <= evidence
+
+    options = {"A": "CYP2C9", "B": "The proton pump"}
+    answer = Answer.model_validate(
+        client.post("/v1/answer", json={"question": QUESTION, "options": options, "rounds": 1}).json()
+    )
+    assert answer.choice in (*options, None)
+    assert len(answer.rounds) <= 1
+
+    found = Retrieval.model_validate(client.post("/v1/retrieve", json={"query": "fluconazole", "k": 2}).json())
+    assert len(found.evidence) == 2
+    assert set(found.seconds) == {"graph", "dense"}
+    for evidence in found.evidence:
+        for safe in ("", "/"):
+            chunk = Chunk.model_validate(client.get(f"/v1/chunks/{quote(evidence.chunk.id, safe=safe)}").json())
+            assert chunk == evidence.chunk
+
+
+def test_bad_input_over_http(client):
+    bad = [
+        ("/v1/answer", {"question": "x" * 100_000}, 400, "100000 characters, the limit is 20000"),
+        ("/v1/answer", {"question": "x" * 1_000_000}, 413, "305536 bytes"),
+        ("/v1/answer", {"question": QUESTION, "options": {"AB": "x", "C": "y"}}, 400, "AB"),
+        ("/v1/answer", {"question": QUESTION, "paths": ["sparse"]}, 400, "sparse"),
+        ("/v1/answer", {"question": QUESTION, "rounds": 99}, 400, "rounds"),
+        ("/v1/answer", {"question": QUESTION, "model": "x"}, 400, "model"),
+        ("/v1/retrieve", {"query": "x", "k": 0}, 400, "k"),
+        ("/v1/retrieve", {"query": "  "}, 400, "query"),
+    ]
+    for path, body, status, named in bad:
+        response = client.post(path, json=body)
+        assert (response.status_code, named in response.json()["error"]) == (status, True), response.text
+    response = client.post("/v1/answer", content=b"{nonsense", headers={"content-type": "application/json"})
+    assert (response.status_code, "JSON" in response.json()["error"]) == (400, True)
+    for path in ("/v1/chunks/nothing%230", "/nowhere"):
+        assert client.get(path).status_code == 404
+        assert "nothing" in client.get(path).json()["error"] or "nowhere" in client.get(path).json()["error"]
+
+
+def test_eight_at_a_time_get_the_same_answer(client):
+    body = {"question": QUESTION, "rounds": 2}
+
+    def ask(_: int) -> dict:
+        return client.post("/v1/answer", json=body).raise_for_status().json()
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = [Answer.model_validate(found) for found in pool.map(ask, range(8))]
+    assert not any(answer.degraded for answer in answers)
+    assert len({(a.short, a.statements, tuple(c.id for c in a.citations)) for a in answers}) == 1
+
+
+def test_a_killed_scorer_costs_no_answer(client):
+    replica("DenseScorer").kill()
+    answer = Answer.model_validate(
+        client.post("/v1/answer", json={"question": QUESTION, "deadline_s": 6, "rounds": 1}).raise_for_status().json()
+    )
+    assert answer.degraded in ((), ("dense",))
+    assert answer.rounds[0].sub_answers[0].retrieval.evidence
+
+
+def test_a_scorer_that_hangs_is_left_behind_and_said(client):
+    with stopped("DenseScorer"):
+        response = client.post("/v1/answer", json={"question": QUESTION, "deadline_s": 4, "rounds": 1})
+        answer = Answer.model_validate(response.raise_for_status().json())
+        assert answer.degraded == ("dense",)
+        assert answer.seconds < 4.5
+        ready = client.get("/readyz")
+        assert (ready.status_code, ready.headers["retry-after"].isdigit()) == (503, True)
+        assert "dense scorer" in ready.json()["error"]
+        assert client.get("/healthz").status_code == 200
+
+
+def test_a_full_queue_is_said_with_when_to_come_back(client):
+    room = DENSE.max_ongoing_requests + DENSE.max_queued_requests
+    body = {"query": "warfarin", "k": 1, "paths": ["dense"]}
+    with stopped("DenseScorer"), ThreadPoolExecutor(room + 8) as pool:
+        asked = [pool.submit(client.post, "/v1/retrieve", json=body) for _ in range(room + 8)]
+        end = time.monotonic() + 15
+        while not any(response.done() for response in asked) and time.monotonic() < end:
+            time.sleep(0.05)
+        os.kill(replica("DenseScorer").pid, signal.SIGCONT)
+        responses = [response.result() for response in asked]
+    refused = [response for response in responses if response.status_code == 503]
+    assert refused
+    assert {response.status_code for response in responses} == {200, 503}
+    for response in refused:
+        assert "try again" in response.json()["error"]
+        assert response.headers["retry-after"].isdigit()
+
+
+def test_a_client_that_leaves_ends_the_work(client):
+    def ongoing() -> int:
+        names = [a for a in ray.util.list_named_actors(all_namespaces=True) if "#Controller#" in a["name"]]
+        actor = ray.get_actor(names[0]["name"], namespace=names[0]["namespace"])
+        return ray.get(actor.get_num_ongoing_requests.remote())
+
+    def leave() -> None:
+        with pytest.raises(httpx.ReadTimeout):
+            client.post("/v1/retrieve", json={"query": "warfarin", "paths": ["dense"]}, timeout=2)
+
+    def becomes(count: int) -> bool:
+        end = time.monotonic() + 5  # the deadline alone would end the work after 20 s
+        while ongoing() != count and time.monotonic() < end:
+            time.sleep(0.05)
+        return ongoing() == count
+
+    with stopped("DenseScorer"), ThreadPoolExecutor(1) as pool:
+        left = pool.submit(leave)
+        assert becomes(1)
+        left.result()
+        assert becomes(0)
+
+
+def test_a_second_service_on_the_port_is_refused(service, root):
+    port = urlsplit(service.url).port
+    with pytest.raises(BadInput, match=f"Port {port} is in use; choose another with --port"):
+        run(root, port=port)
+    wait_until_ready(service)
