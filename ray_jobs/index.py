@@ -14,6 +14,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from hybrid_ir import encoders
 from hybrid_ir import settings as settings_module
@@ -52,7 +53,12 @@ def index(corpus: Sequence[str], root: str, settings: Settings, reporter: Report
         chunk_encoder=encoders.load(build.chunk_encoder).fingerprint,
         entity_encoder=encoders.load(build.entity_encoder).fingerprint,
     )
-    irrelevant = {"graph": True, "max_error_share": True, "chunk_encoder": {"device"}, "entity_encoder": {"device"}}
+    irrelevant: dict[str, Any] = {
+        "graph": True,
+        "max_error_share": True,
+        "chunk_encoder": {"device"},
+        "entity_encoder": {"device"},
+    }
     made_from = build.model_dump(mode="json", exclude=irrelevant)
     segment_id = manifest.digest(shard.VERSION, sorted(contents.items()), made_from, fingerprints)
     build_id = manifest.digest(segment_id, build.graph)
