@@ -1,7 +1,6 @@
 """The Serve application: ``serve run serve.app:build root=ROOT``, or a Serve config file."""
 
-from __future__ import annotations
-
+# No `from __future__ import annotations` here: Serve reads the type of the builder's argument, not its name.
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

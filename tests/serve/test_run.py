@@ -56,6 +56,15 @@ def test_a_wrong_build_or_settings_file_is_said_by_the_builder(tmp_path):
         ServeArguments.model_validate({"rooot": "x"})
 
 
+def test_serve_gives_the_builder_typed_arguments(tmp_path):
+    from ray.serve._private.api import call_user_app_builder_with_args_if_necessary as call
+
+    with pytest.raises(NotFound, match="hybrid-ir index"):
+        call(build, {"root": str(tmp_path)})
+    with pytest.raises(ValidationError, match="rooot"):
+        call(build, {"rooot": str(tmp_path)})
+
+
 def test_replicas_scale_only_when_there_is_room():
     fixed = options("reasoner", DeploymentSettings(min_replicas=2, max_replicas=2), 300)
     assert fixed["num_replicas"] == 2
