@@ -24,6 +24,9 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+EXTRAS = {"torch": "local", "transformers": "local", "spacy": "local", "faiss": "cpu", "ray": "ray"}
+"""Which extra of this project brings a package that may be missing."""
+
 Root = Annotated[str, typer.Option("--root", help="Where the index lies: a folder, or s3://bucket/prefix.")]
 Config = Annotated[str | None, typer.Option("--config", help="A settings file, such as configs/local.yaml.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
@@ -42,7 +45,6 @@ def index(
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> None:
     """Build an index of a corpus and publish it.  Run it again after an interruption: it goes on."""
-    _need("ray", "ray")
     from ray_jobs.index import index as run_index
     from ray_jobs.progress import Reporter
 
@@ -134,7 +136,6 @@ def serve(
     build: Annotated[str | None, typer.Option(help="A build other than the published one.")] = None,
 ) -> None:
     """Answer questions over HTTP until interrupted."""
-    _need("ray", "ray")
     from serve.run import serve_forever
 
     settings = load_settings(config) if config else None
@@ -233,6 +234,12 @@ def main() -> None:
     except HybridIRError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(error.exit_code)
+    except ModuleNotFoundError as error:
+        extra = EXTRAS.get((error.name or "").partition(".")[0])
+        if extra is None:
+            raise
+        typer.echo(f"error: This needs the Python package {error.name}: pip install 'hybrid-ir[{extra}]'", err=True)
+        sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:  # `hybrid-ir … | head`
@@ -250,13 +257,6 @@ def _options(given: list[str]) -> dict[str, str]:
             raise BadInput(f"--option {letter.strip()} is given twice.")
         options[letter.strip()] = text.strip()
     return options
-
-
-def _need(module: str, extra: str) -> None:
-    from importlib.util import find_spec
-
-    if find_spec(module) is None:
-        raise BadInput(f"This command needs {module}: pip install 'hybrid-ir[{extra}]'")
 
 
 def _print_json(value: object) -> None:
