@@ -26,7 +26,7 @@ def open(root: str, settings: Settings | str | None = None) -> HybridIR:
     Raises :class:`hybrid_ir.errors.HybridIRError` with a sentence that says what to do.
     """
     from hybrid_ir.api import HybridIR
-    from hybrid_ir.index.opened import open_index
+    from hybrid_ir.opened import open_index
     from hybrid_ir.settings import load
 
     return HybridIR(open_index(root, load(settings) if isinstance(settings, str) else settings))

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any, TypeVar
 
-from hybrid_ir.index.opened import Index
+from hybrid_ir.opened import Index
 from hybrid_ir.reasoning import loop
 from hybrid_ir.reasoning.events import Event, Finished
 from hybrid_ir.reasoning.question import check_question

@@ -154,7 +154,7 @@ def inspect(
 ) -> None:
     """Show what an index holds: counts, and what could not be used and why."""
     from hybrid_ir.index import inspection, manifest
-    from hybrid_ir.index.store import Store
+    from hybrid_ir.store import Store
 
     store = Store(root)
     found = manifest.read(store)
@@ -210,7 +210,7 @@ def inspect(
 def verify(root: Root, json_: AsJson = False) -> None:
     """Check every file of the published build against its checksum."""
     from hybrid_ir.index import manifest
-    from hybrid_ir.index.store import Store
+    from hybrid_ir.store import Store
 
     store = Store(root)
     found = manifest.read(store)

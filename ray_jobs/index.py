@@ -27,9 +27,9 @@ from hybrid_ir.index import assembly, layout, manifest, shard
 from hybrid_ir.index.assembly import BuildPlan
 from hybrid_ir.index.manifest import Fingerprints, Manifest, Segment
 from hybrid_ir.index.shard import SegmentPlan, StageResult
-from hybrid_ir.index.store import FileEntry, Store
 from hybrid_ir.records import SourceFile
 from hybrid_ir.settings import BuildSettings, Settings
+from hybrid_ir.store import FileEntry, Store
 from ray_jobs import stages
 from ray_jobs.cluster import connected
 from ray_jobs.progress import Reporter

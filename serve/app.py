@@ -11,7 +11,7 @@ from ray.serve import Application, Deployment
 
 from hybrid_ir import settings as settings_module
 from hybrid_ir.errors import BadInput
-from hybrid_ir.index.opened import open_index
+from hybrid_ir.opened import open_index
 from hybrid_ir.settings import DeploymentSettings, Settings
 from serve.controller import Controller
 from serve.dense_scorer import DenseScorer

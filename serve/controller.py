@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import FastAPI
 from ray.serve.handle import DeploymentHandle
 
-from hybrid_ir.index.opened import open_index
+from hybrid_ir.opened import open_index
 from hybrid_ir.settings import Settings
 from serve.api import create_app
 from serve.handles import HandlePath, HandleReasoner

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hybrid_ir.index.opened import open_index
+from hybrid_ir.opened import open_index
 from hybrid_ir.roles import PathRanking, Query
 from hybrid_ir.settings import Settings
 from serve.pinned import WARM_UP, require

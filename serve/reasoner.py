@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
-from hybrid_ir.index.opened import Index, open_index
+from hybrid_ir.opened import Index, open_index
 from hybrid_ir.records import (
     Conclusion,
     Decomposition,

@@ -23,7 +23,7 @@ from ray.serve.context import _get_global_client  # Ray offers no public way to 
 from ray.serve.schema import ApplicationStatus
 
 from hybrid_ir.errors import BadInput, Conflict
-from hybrid_ir.index.opened import open_index
+from hybrid_ir.opened import open_index
 from hybrid_ir.settings import ServeSettings, Settings
 from serve.app import application
 from serve.errors import Unavailable

@@ -150,8 +150,8 @@ class TestOnTheSampleIndex:
 
 def test_a_damaged_file_is_found(run, tmp_path):
     from hybrid_ir.index import manifest
-    from hybrid_ir.index.store import Store
     from hybrid_ir.settings import BuildSettings
+    from hybrid_ir.store import Store
 
     store = Store(str(tmp_path))
     entry = store.write("segments/s/x", b"whole")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_ir.errors import BadInput, Conflict, Damaged
-from hybrid_ir.index.store import FileEntry, Store
+from hybrid_ir.store import FileEntry, Store
 
 Scores = NDArray[np.float32]
 Ids = NDArray[np.int64]

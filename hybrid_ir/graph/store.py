@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hybrid_ir.graph.chunk_links import ChunkLinks
 from hybrid_ir.graph.knowledge_graph import KnowledgeGraph, Numbers, indptr
-from hybrid_ir.index.store import FileEntry, Store
+from hybrid_ir.store import FileEntry, Store
 
 PARTITION = "graph/partition-00000"
 

@@ -21,9 +21,9 @@ from hybrid_ir.graph.knowledge_graph import KnowledgeGraph
 from hybrid_ir.graph.store import write as write_graph
 from hybrid_ir.index import layout
 from hybrid_ir.index.manifest import Counts, Fingerprints, Manifest, Segment
-from hybrid_ir.index.store import FileEntry, Store
 from hybrid_ir.roles import Encoder
 from hybrid_ir.settings import BuildSettings
+from hybrid_ir.store import FileEntry, Store
 
 ENTITY_VECTORS = "entity_vectors/shard-00000.faiss"
 

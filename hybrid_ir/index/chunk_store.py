@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 from hybrid_ir.errors import BadInput, NotFound
 from hybrid_ir.index import layout, tables
 from hybrid_ir.index.manifest import Manifest
-from hybrid_ir.index.store import ROWS_PER_GROUP, Store
 from hybrid_ir.records import Chunk
+from hybrid_ir.store import ROWS_PER_GROUP, Store
 
 GROUPS_KEPT = 512
 """Row groups held in memory, about 150 KB each."""

@@ -12,8 +12,8 @@ from hybrid_ir.errors import NotFound
 from hybrid_ir.index import layout
 from hybrid_ir.index.chunk_store import ChunkStore
 from hybrid_ir.index.manifest import Manifest
-from hybrid_ir.index.store import Store
 from hybrid_ir.records import Chunk, Record
+from hybrid_ir.store import Store
 
 ERROR_STAGES = ("read", "extract", "encode")
 

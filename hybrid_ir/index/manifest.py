@@ -10,9 +10,9 @@ from pydantic import Field, ValidationError
 
 from hybrid_ir.errors import Conflict, Damaged, NotFound
 from hybrid_ir.index import layout
-from hybrid_ir.index.store import FileEntry, Store
 from hybrid_ir.records import Record
 from hybrid_ir.settings import BuildSettings
+from hybrid_ir.store import FileEntry, Store
 
 FORMAT = 1
 """Raised when a reader of the old files would go wrong."""

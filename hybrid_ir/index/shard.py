@@ -18,10 +18,10 @@ from hybrid_ir.corpus.chunker import chunk as chunk_document
 from hybrid_ir.corpus.formats import read as read_file
 from hybrid_ir.corpus.revisions import resolve
 from hybrid_ir.index import layout, tables
-from hybrid_ir.index.store import FileEntry, Store
 from hybrid_ir.records import Chunk, Deletion, Document, ErrorRecord, Record, SourceFile
 from hybrid_ir.roles import Encoder, Extractor
 from hybrid_ir.settings import BuildSettings
+from hybrid_ir.store import FileEntry, Store
 
 VERSION = 1
 """Raised when readers, chunker or these stages change what they write: old shards are then not taken for new ones."""

@@ -13,8 +13,8 @@ import pytest
 
 from hybrid_ir.errors import BadInput, NotFound
 from hybrid_ir.index import inspection, layout, manifest
-from hybrid_ir.index.store import Store
 from hybrid_ir.settings import BuildSettings, JobSettings, Settings
+from hybrid_ir.store import Store
 from ray_jobs.cluster import connected
 from ray_jobs.index import index, read_parts, shard_count
 from ray_jobs.progress import Reporter

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from hybrid_ir.dense.index import DenseIndex, Shard, write_shard
 from hybrid_ir.errors import BadInput, Conflict, Damaged
-from hybrid_ir.index.store import Store
+from hybrid_ir.store import Store
 
 
 def shards_of(store, vectors, parts):

@@ -10,8 +10,8 @@ from hybrid_ir.errors import BadInput
 from hybrid_ir.graph import chunk_links, knowledge_graph
 from hybrid_ir.graph import store as graph_store
 from hybrid_ir.graph.pagerank import PageRank
-from hybrid_ir.index.store import Store
 from hybrid_ir.settings import GraphPathSettings
+from hybrid_ir.store import Store
 
 SETTINGS = GraphPathSettings(iterations=200, tolerance=1e-9)
 

@@ -5,9 +5,9 @@ import pytest
 
 from hybrid_ir.index import layout, shard
 from hybrid_ir.index.shard import SegmentPlan
-from hybrid_ir.index.store import Store
 from hybrid_ir.records import Extraction, SourceFile, Triple
 from hybrid_ir.settings import BuildSettings
+from hybrid_ir.store import Store
 
 
 class KeywordExtractor:

@@ -3,11 +3,11 @@ import pyarrow as pa
 import pytest
 
 from hybrid_ir.dense.index import DenseIndex, Shard, write_shard
-from hybrid_ir.index.store import Store
 from hybrid_ir.retrieval.graph_path import GraphPath, top
 from hybrid_ir.retrieval.linking import Linker
 from hybrid_ir.roles import Query
 from hybrid_ir.settings import GraphPathSettings, LinkerSettings
+from hybrid_ir.store import Store
 
 NAMES = sorted(["bat", "rabies virus", "IL-2", "cave exploration", "β-blocker", "脳炎"])
 

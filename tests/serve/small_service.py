@@ -8,10 +8,10 @@ from pathlib import Path
 
 from hybrid_ir.index import layout, tables
 from hybrid_ir.index.manifest import Counts, Fingerprints, Manifest, Segment
-from hybrid_ir.index.store import Store
 from hybrid_ir.records import Chunk, Conclusion, Decomposition, LoopState, Retrieval, Statement, SubQuestion
 from hybrid_ir.roles import PathRanking, Query
 from hybrid_ir.settings import BuildSettings
+from hybrid_ir.store import Store
 
 TEXTS = {
     "anticoagulants/warfarin#0": "Warfarin is cleared by CYP2C9. Fluconazole inhibits CYP2C9.",

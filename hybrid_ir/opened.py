@@ -14,13 +14,13 @@ from hybrid_ir.index import layout, manifest
 from hybrid_ir.index.assembly import ENTITY_VECTORS, open_dense
 from hybrid_ir.index.chunk_store import ChunkStore
 from hybrid_ir.index.manifest import Manifest
-from hybrid_ir.index.store import Store
 from hybrid_ir.reasoning.extractive import ExtractiveReasoner
 from hybrid_ir.retrieval.dense_path import DensePath
 from hybrid_ir.retrieval.graph_path import GraphPath
 from hybrid_ir.retrieval.linking import Linker
 from hybrid_ir.roles import Encoder, Extractor, Reasoner
 from hybrid_ir.settings import Settings
+from hybrid_ir.store import Store
 
 
 class Index:

@@ -4,7 +4,7 @@ import pytest
 
 from hybrid_ir.errors import BadInput, Damaged, NotFound
 from hybrid_ir.index import layout
-from hybrid_ir.index.store import Store
+from hybrid_ir.store import Store
 
 
 def test_what_is_written_is_read_and_its_entry_is_true(tmp_path):
