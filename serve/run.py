@@ -12,7 +12,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,20 +41,12 @@ class Running:
 
     url: str
     build_id: str
-    own_ray: bool = False
-    own_serve: bool = False
+    started: ExitStack
+    """Undoes, in reverse, what ``run`` started."""
 
     def close(self) -> None:
         """Let requests in progress finish, then end what ``run`` started and nothing else; twice does no harm."""
-        if not ray.is_initialized():
-            return
-        if self.own_ray or not self.own_serve:
-            with suppress(TimeoutError):
-                serve.delete(APPLICATION)
-        else:
-            serve.shutdown()  # type: ignore[no-untyped-call]
-        if self.own_ray:
-            ray.shutdown()
+        self.started.close()
 
 
 def run(
@@ -80,19 +72,20 @@ def run(
     elsewhere = bool(os.environ.get("RAY_ADDRESS"))
     if not elsewhere:
         port = free_port(host, port)
-    running = Running(_url(host, port), index.build_id, own_ray=not ray.is_initialized())
-    try:
-        if running.own_ray:
+    with ExitStack() as started:
+        own_ray = not ray.is_initialized() and not elsewhere
+        if not ray.is_initialized():
+            started.callback(ray.shutdown)
             _start_ray(wanted, elsewhere)
-        running.own_serve = _start_serve(host, port)
+        # A Ray of our own takes Serve with it; shutting Serve down before would only take longer.
+        started.callback(serve.shutdown if _start_serve(host, port) and not own_ray else _delete)
         serve.run_many(
             [serve.RunTarget(target=app, name=APPLICATION, route_prefix="/")], wait_for_applications_running=False
         )
-        _wait_until_ready(running.url)
-    except BaseException:
-        running.close()
-        raise
-    return running
+        url = _url(host, port)
+        _wait_until_ready(url)
+        return Running(url, index.build_id, started.pop_all())
+    raise AssertionError("unreachable")
 
 
 def serve_forever(
@@ -173,7 +166,17 @@ def _start_serve(host: str, port: int) -> bool:
             f"Ray Serve runs on this cluster already, on {found.host} port {found.port}: "
             f"use --host {found.host} --port {found.port}, or shut that Serve down first."
         )
+    if APPLICATION in serve.status().applications:
+        raise Conflict(
+            f"This cluster serves an application {APPLICATION} already; change it with `serve deploy`, "
+            "or end it with `serve shutdown`."
+        )
     return False
+
+
+def _delete() -> None:
+    with suppress(TimeoutError):
+        serve.delete(APPLICATION)
 
 
 def _wait_until_ready(url: str) -> None:

@@ -18,7 +18,7 @@ import psutil
 import pytest
 import ray
 
-from hybrid_ir.errors import BadInput
+from hybrid_ir.errors import BadInput, Conflict
 from hybrid_ir.records import Answer, Chunk, Retrieval
 from hybrid_ir.settings import DeploymentSettings, LoopSettings, ServeSettings, Settings
 from ray_jobs.index import index
@@ -227,3 +227,12 @@ def test_a_second_service_on_the_port_is_refused(service, root):
     with pytest.raises(BadInput, match=f"Port {port} is in use; choose another with --port"):
         run(root, port=port)
     wait_until_ready(service)
+
+
+@pytest.mark.parametrize("given", [None, 0])
+def test_a_second_service_on_the_cluster_is_refused_and_harms_nothing(service, root, monkeypatch, given):
+    monkeypatch.setenv("RAY_ADDRESS", "joined already")  # so that the port is Serve's to judge, not ours
+    port = urlsplit(service.url).port if given is None else given
+    with pytest.raises(Conflict, match="already"):
+        run(root, port=port)
+    assert httpx.get(f"{service.url}/readyz", timeout=30, trust_env=False).status_code == 200
