@@ -11,9 +11,11 @@ from hybrid_ir.extraction.load import load as load_extractor
 from hybrid_ir.graph.pagerank import PageRank
 from hybrid_ir.graph.store import StoredGraph, open_graph
 from hybrid_ir.index import layout, manifest
-from hybrid_ir.index.assembly import ENTITY_VECTORS, open_dense
+from hybrid_ir.index.assembly import ENTITY_VECTORS
 from hybrid_ir.index.chunk_store import ChunkStore
+from hybrid_ir.index.dense_shards import open_dense
 from hybrid_ir.index.manifest import Manifest
+from hybrid_ir.index.plan import plan_of
 from hybrid_ir.reasoning.extractive import ExtractiveReasoner
 from hybrid_ir.retrieval.dense_path import DensePath
 from hybrid_ir.retrieval.graph_path import GraphPath
@@ -62,7 +64,10 @@ class Index:
 
     @cached_property
     def dense_path(self) -> DensePath:
-        return DensePath(open_dense(self.store, self.manifest.segments), self.chunk_encoder)
+        return DensePath(
+            open_dense(self.store, self.manifest.segments, plan_of(self.store, self.manifest).dead()),
+            self.chunk_encoder,
+        )
 
     @cached_property
     def graph_path(self) -> GraphPath:

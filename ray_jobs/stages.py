@@ -16,13 +16,15 @@ from ray.exceptions import RayTaskError
 from hybrid_ir import encoders
 from hybrid_ir.errors import HybridIRError
 from hybrid_ir.extraction.load import load as load_extractor
-from hybrid_ir.index import assembly, shard
-from hybrid_ir.index.assembly import BuildPlan
+from hybrid_ir.index import entity_parts, links, shard
+from hybrid_ir.index.plan import BuildPlan
 from hybrid_ir.index.shard import SegmentPlan
 from hybrid_ir.records import SourceFile
 from hybrid_ir.settings import StageResources
 
 Row = dict[str, Any]
+Stage = tuple[Callable[..., Any], Any, StageResources]
+"""What runs, what it is given, and what it takes."""
 
 
 def read(row: Row, plan: SegmentPlan) -> Row:
@@ -58,23 +60,23 @@ class EncodeNames:
         self._encoder = encoders.load(plan.settings.entity_encoder)
 
     def __call__(self, row: Row) -> Row:
-        return {"rows": assembly.encode_names(self._plan, row["part"], self._encoder)}
+        rows, computed = entity_parts.encode(self._plan, row["part"], row["parts"], self._encoder)
+        return {"rows": rows, "computed": computed}
 
 
 def synonym_tile(row: Row, plan: BuildPlan) -> Row:
-    return {"rows": assembly.synonym_tile(plan, row["row"], row["column"])}
+    return {"rows": entity_parts.synonym_tile(plan, row["row"], row["column"])}
 
 
 class Neighbours:
     def __init__(self, plan: BuildPlan) -> None:
-        self._plan = plan
-        self._index = assembly.open_dense(plan.store, plan.segments)
+        self._here = links.open_neighbourhood(plan)
 
     def __call__(self, row: Row) -> Row:
-        return {"rows": assembly.neighbours(self._plan, row["segment"], row["shard"], row["first"], self._index)}
+        return {"rows": links.neighbours(self._here, row["segment"], row["shard"], row["first"])}
 
 
-def run(rows: Sequence[Row], *stages: tuple[Callable[..., Any], Any, StageResources]) -> Iterator[Row]:
+def run(rows: Sequence[Row], *stages: Stage) -> Iterator[Row]:
     """Stream rows through (stage, plan, resources); results come as they are ready, in any order.
 
     A class keeps a model in an actor, a function runs as a task.  Raises the library's own

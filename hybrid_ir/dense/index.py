@@ -37,17 +37,21 @@ class Shard:
 class DenseIndex:
     """All shards of a build as one index."""
 
-    def __init__(self, store: Store, shards: Sequence[Shard]) -> None:
-        self._shards: list[tuple[Any, int]] = []
+    def __init__(self, store: Store, shards: Sequence[Shard], dead: Ids | None = None) -> None:
+        """``dead``: ids, ascending, that no search finds."""
+        dead = np.zeros(0, np.int64) if dead is None else dead
+        self._shards: list[tuple[Any, int, Any]] = []
         for shard in shards:
             try:
                 index = faiss.read_index(str(store.local(shard.name)))
             except RuntimeError as error:
                 raise Damaged(f"{store.path(shard.name)}: not a whole FAISS index; index the corpus again.") from error
-            self._shards.append((index, shard.offset))
+            here = dead[dead >= shard.offset] - shard.offset
+            alive = faiss.IDSelectorNot(faiss.IDSelectorBatch(here)) if len(here) else None
+            self._shards.append((index, shard.offset, faiss.SearchParameters(sel=alive) if alive else None))  # type: ignore[call-arg]
 
     def __len__(self) -> int:
-        return sum(index.ntotal for index, _ in self._shards)
+        return sum(index.ntotal for index, _, _ in self._shards)
 
     def search(self, queries: NDArray[np.float32], k: int) -> tuple[Scores, Ids]:
         """The k best of all shards for each query: scores and ids of shape (queries, k).
@@ -60,7 +64,7 @@ class DenseIndex:
             raise BadInput("A query vector holds NaN or infinite values; the encoder is at fault.")
         scores = np.full((len(queries), 0), -np.inf, np.float32)
         ids = np.full((len(queries), 0), -1, np.int64)
-        for index, offset in self._shards:
+        for index, offset, alive in self._shards:
             if index.d != queries.shape[1]:
                 raise Conflict(
                     f"The index holds vectors of {index.d} dimensions, the query's has {queries.shape[1]}: "
@@ -68,7 +72,7 @@ class DenseIndex:
                 )
             if index.ntotal == 0:
                 continue
-            shard_scores, shard_ids = index.search(queries, min(k, index.ntotal))
+            shard_scores, shard_ids = index.search(queries, min(k, index.ntotal), params=alive)
             shard_ids = np.where(shard_ids >= 0, shard_ids + offset, -1)
             scores = np.concatenate([scores, shard_scores], axis=1)
             ids = np.concatenate([ids, shard_ids], axis=1)

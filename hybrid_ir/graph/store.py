@@ -21,7 +21,8 @@ class StoredGraph:
     """Arrays of a build, CSR throughout: row i of (indptr, x) is x[indptr[i]:indptr[i + 1]].
 
     G_ent by the edge's tail: ``source`` (head), ``relation``, ``weight``.  M by entity:
-    ``mention_chunk``.  G_doc by the citing or similar chunk: ``link_target``, ``link_weight``.
+    ``mention_chunk``.  G_doc by the citing or similar chunk: ``link_target``, ``link_weight``,
+    ``link_kind``.
     """
 
     entity_names: pa.Array
@@ -38,6 +39,7 @@ class StoredGraph:
     link_indptr: Numbers
     link_target: Numbers
     link_weight: NDArray[np.float32]
+    link_kind: NDArray[np.int8]
 
     @property
     def entities(self) -> int:
@@ -114,4 +116,5 @@ def open_graph(store: Store, folder: str) -> StoredGraph:
         link_indptr=link_indptr,
         link_target=array("chunk_links/target"),
         link_weight=array("chunk_links/weight"),
+        link_kind=array("chunk_links/kind"),
     )

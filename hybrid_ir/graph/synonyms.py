@@ -1,47 +1,59 @@
 """Entity resolution: which entity names mean the same (an ``equivalent`` edge).
 
 Two entities whose vectors' cosine exceeds tau are joined (Hybrid-IR, offline stage).  All
-pairs are compared, as matrix products over tiles of ids, so that a tile can be a task of its
-own and is repeatable.
+pairs are compared, as matrix products over tiles, so that a tile can be a task of its own and
+is repeatable.  A pair's cosine is computed again in double precision from its two vectors
+alone: what it is does not depend on the tile it was found in.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-TILE = 4096
-"""Entities a side; a tile's product takes 64 MB."""
+from hybrid_ir.graph.knowledge_graph import Numbers
+
+MARGIN = 1e-4
+"""By which a single-precision product may be off."""
 
 _NUMBERS = re.compile(r"\d+(?:[.,]\d+)*")
 
 
-def tiles(entities: int) -> Iterator[tuple[int, int]]:
-    """The upper triangle of the all-pairs comparison: (row, column) numbers of id ranges of TILE entities."""
-    count = -(-entities // TILE)
-    for row in range(count):
-        for column in range(row, count):
-            yield row, column
-
-
 def similar_pairs(
-    left: NDArray[np.float32], right: NDArray[np.float32], first_left: int, first_right: int, threshold: float
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
-    """All pairs a < b with a in the left range and b in the right one whose cosine exceeds the threshold.
+    left_ids: Numbers,
+    left: NDArray[np.float32],
+    right_ids: Numbers,
+    right: NDArray[np.float32],
+    threshold: float,
+) -> tuple[Numbers, Numbers, NDArray[np.float32]]:
+    """All pairs of one entity of the left and another of the right whose cosine exceeds the threshold.
 
-    ``left`` and ``right`` hold the ranges' vectors, shape (entities of the range, dimension), and
-    begin at the entity numbers ``first_left`` and ``first_right``.  Rows need not be of unit
-    length; a zero row is similar to nothing.  Returns (a, b, cosine), sorted by (a, b).
+    ``left`` and ``right`` have shape (entities, dimension); rows need not be of unit length, a
+    zero row is similar to nothing.  Returns (a, b, cosine) with a < b, sorted, each pair once.
     """
-    product = _unit(left) @ _unit(right).T
-    a, b = np.nonzero(product > threshold)
-    cosine = product[a, b]
-    a, b = a + first_left, b + first_right
-    keep = a < b
-    return a[keep].astype(np.int64), b[keep].astype(np.int64), cosine[keep].astype(np.float32)
+    left, right = _unit(left), _unit(right)
+    rows, columns = np.nonzero(left @ right.T > threshold - MARGIN)
+    a, b = left_ids[rows], right_ids[columns]
+    keep = a != b
+    rows, columns, a, b = rows[keep], columns[keep], a[keep], b[keep]
+    swap = a > b
+    a, b = np.where(swap, b, a), np.where(swap, a, b)
+    one = np.where(swap[:, None], right[columns], left[rows]).astype(np.float64)
+    two = np.where(swap[:, None], left[rows], right[columns]).astype(np.float64)
+    cosine = np.einsum("ij,ij->i", one, two)
+    return distinct(a[cosine > threshold], b[cosine > threshold], cosine[cosine > threshold].astype(np.float32))
+
+
+def distinct(a: Numbers, b: Numbers, cosine: NDArray[np.float32]) -> tuple[Numbers, Numbers, NDArray[np.float32]]:
+    """The pairs in order, each once."""
+    order = np.lexsort((b, a))
+    a, b, cosine = a[order], b[order], cosine[order]
+    keep = np.ones(len(a), bool)
+    keep[1:] = (a[1:] != a[:-1]) | (b[1:] != b[:-1])
+    return a[keep].astype(np.int64), b[keep].astype(np.int64), cosine[keep]
 
 
 def numbers_agree(a: str, b: str) -> bool:
@@ -49,7 +61,7 @@ def numbers_agree(a: str, b: str) -> bool:
     return sorted(_NUMBERS.findall(a)) == sorted(_NUMBERS.findall(b))
 
 
-def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+def _unit(vectors: NDArray[np.float32]) -> NDArray[Any]:
     block = np.asarray(vectors, dtype=np.float32)
     length = np.linalg.norm(block, axis=1, keepdims=True)
     return np.asarray(block / np.where(length > 0, length, 1.0), dtype=np.float32)

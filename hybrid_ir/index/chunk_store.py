@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from hybrid_ir.errors import BadInput, NotFound
 from hybrid_ir.index import layout, tables
 from hybrid_ir.index.manifest import Manifest
+from hybrid_ir.index.plan import plan_of
 from hybrid_ir.records import Chunk
 from hybrid_ir.store import ROWS_PER_GROUP, Store
 
@@ -30,7 +31,11 @@ class ChunkStore:
         rows = [count for s in manifest.segments for count in s.chunks_per_shard]
         self._starts = [0, *accumulate(rows)]
         self._segments = [(segment.id, segment.shards) for segment in manifest.segments]
-        self._tombstones = frozenset(manifest.tombstones)
+        name = plan_of(store, manifest).tombstones
+        self._dead: frozenset[tuple[str, str]] = frozenset()
+        if name in manifest.files:
+            table = store.read_table(name)
+            self._dead = frozenset(zip(table["segment"].to_pylist(), table["document_id"].to_pylist(), strict=True))
         self._files: dict[int, pq.ParquetFile] = {}
         self._lock = Lock()
         self._group = lru_cache(GROUPS_KEPT)(self._read_group)
@@ -47,9 +52,10 @@ class ChunkStore:
 
     def by_id(self, chunk_id: str) -> Chunk:
         document_id, _, position = chunk_id.rpartition("#")
-        if document_id and position.isdigit() and document_id not in self._tombstones:
-            # The newest segment that holds the document has its live version.
-            for segment_id, shards in reversed(self._segments):
+        if document_id and position.isdigit():
+            for segment_id, shards in self._segments:
+                if (segment_id, document_id) in self._dead:
+                    continue
                 name = layout.shard(segment_id, "chunks", layout.shard_of(document_id, shards))
                 file = self._store.open_parquet(name)
                 for group in range(file.num_row_groups):

@@ -24,7 +24,7 @@ def report(build_id: str) -> str:
 
 
 def shard(segment_id: str, kind: str, number: int) -> str:
-    """``kind``: documents, chunks, mentions, triples, errors-<stage>, vectors, or dense."""
+    """``kind``: documents, chunks, deletions, mentions, triples, errors-<stage>, vectors, or dense."""
     ending = {"vectors": "npy", "dense": "faiss"}.get(kind, "parquet")
     return f"{segment(segment_id)}/{kind}/shard-{number:05d}.{ending}"
 
@@ -39,7 +39,21 @@ def work(segment_id: str) -> str:
     return f"work/{segment_id}"
 
 
+BUCKETS = 1 << 16
+"""Names are hashed into this many buckets; a shard or part is a run of neighbouring buckets."""
+
+
+def bucket_of(name: str) -> int:
+    """A hash of a document's id or an entity's name, the same in every run and on every machine."""
+    digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=2).digest()
+    return int.from_bytes(digest, "big")
+
+
 def shard_of(document_id: str, shards: int) -> int:
-    """The shard that holds a document: a hash of its id, the same in every run and on every machine."""
-    digest = hashlib.blake2b(document_id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "big") % shards
+    """The shard that holds a document, of 1 to BUCKETS shards."""
+    return bucket_of(document_id) * shards // BUCKETS
+
+
+def buckets_of(shard: int, shards: int) -> range:
+    """The buckets that a shard holds: shards of another number overlap it where their buckets do."""
+    return range(-(-shard * BUCKETS // shards), -(-(shard + 1) * BUCKETS // shards))

@@ -61,23 +61,14 @@ class Manifest(Record):
 
     format: int = FORMAT
     build_id: str
+    parent: str | None = None
+    """The build that this one changed."""
     settings: BuildSettings
     fingerprints: Fingerprints
     segments: tuple[Segment, ...]
-    tombstones: tuple[str, ...] = ()
-    """Ids of deleted documents."""
     counts: Counts
     files: dict[str, FileEntry] = Field(default_factory=dict)
     """Of the build itself; the segments list their own."""
-
-    def chunk_offsets(self) -> dict[tuple[str, int], int]:
-        """(segment id, shard) -> the number of its first chunk; chunks are numbered in this order."""
-        offsets, total = {}, 0
-        for segment in self.segments:
-            for shard, rows in enumerate(segment.chunks_per_shard):
-                offsets[segment.id, shard] = total
-                total += rows
-        return offsets
 
     def all_files(self) -> dict[str, FileEntry]:
         """Every file that this build needs, by its name in the root."""

@@ -16,7 +16,8 @@ from hybrid_ir.index import inspection, layout, manifest
 from hybrid_ir.settings import BuildSettings, JobSettings, Settings
 from hybrid_ir.store import Store
 from ray_jobs.cluster import connected
-from ray_jobs.index import index, read_parts, shard_count
+from ray_jobs.index import index
+from ray_jobs.pipeline import read_parts, shard_count
 from ray_jobs.progress import Reporter
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]

@@ -1,0 +1,161 @@
+"""Entities of a build in parts: their names, their vectors, and which of them are synonyms.
+
+A part holds the names of a run of buckets (see ``layout``), so a name's vector is found in the
+cache from whatever build it was first made for.  Each function writes one file of ``work/`` and
+is a task of its own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hybrid_ir.graph import synonyms
+from hybrid_ir.graph.knowledge_graph import Numbers
+from hybrid_ir.graph.store import StoredGraph, open_graph
+from hybrid_ir.index import layout
+from hybrid_ir.index.cache import Cache, key
+from hybrid_ir.index.plan import BuildPlan
+from hybrid_ir.roles import Encoder
+
+ENTITIES_PER_PART = 4096
+"""About; a tile of two parts takes 64 MB."""
+
+
+def part_count(entities: int) -> int:
+    """A power of two, so that a part of a larger build lies within one of a smaller."""
+    return 1 << max(0, (max(entities, 1) - 1).bit_length() - (ENTITIES_PER_PART - 1).bit_length())
+
+
+def write_names(plan: BuildPlan, entities: pa.Array) -> int:
+    """Lay the names out by part; returns the number of parts."""
+    parts = part_count(len(entities))
+    names: list[str] = entities.to_pylist()
+    part_of = np.fromiter((layout.shard_of(name, parts) for name in names), np.int64, len(names))
+    for part in range(parts):
+        ids = np.flatnonzero(part_of == part)
+        plan.store.write_table(_names_file(plan, part), pa.table({"id": ids, "name": entities.take(pa.array(ids))}))
+    return parts
+
+
+def encode(plan: BuildPlan, part: int, parts: int, encoder: Encoder) -> tuple[int, int]:
+    """Vectors of one part's names; returns how many, and how many the model was run on."""
+    ids, names = load_names(plan, part)
+    if plan.store.exists(_vectors_file(plan, part)):
+        return len(ids), 0
+    cache = Cache(plan.store, "names", encoder.fingerprint, pa.list_(pa.float32(), encoder.dimension))
+    buckets = layout.buckets_of(part, parts)
+    keys = [key(name) for name in names]
+    known = cache.get(buckets, keys)
+    missing = [row for row, k in enumerate(keys) if k not in known]
+    vectors = np.zeros((len(names), encoder.dimension), np.float32)
+    for row, k in enumerate(keys):
+        if k in known:
+            vectors[row] = known[k]
+    vectors[missing] = encoder.encode_passages([""] * len(missing), [names[row] for row in missing])
+    broken = np.isnan(vectors @ np.zeros(encoder.dimension, np.float32))  # NaN or infinite anywhere in the row
+    vectors[broken] = 0.0  # similar to nothing
+    fresh = [(layout.bucket_of(names[row]), keys[row], vectors[row]) for row in missing if not broken[row]]
+    cache.put(buckets, f"{plan.build_id}-{part:05d}", fresh)
+    plan.store.write_array(_vectors_file(plan, part), vectors)
+    return len(ids), len(missing)
+
+
+def tiles(parts: int) -> list[tuple[int, int]]:
+    """The comparisons that cover all pairs: (row part, column part)."""
+    return [(row, column) for row in range(parts) for column in range(row, parts)]
+
+
+def synonym_tile(plan: BuildPlan, row: int, column: int) -> int:
+    """The synonyms of one tile; returns how many.
+
+    Where the build changes another one, pairs of two old names are known from there, and only
+    the names new to it are compared.
+    """
+    target = f"{plan.work}/synonyms/tile-{row:05d}-{column:05d}.parquet"
+    if plan.store.exists(target):
+        return int(plan.store.open_parquet(target).metadata.num_rows)
+    found = [_compare(plan, row, column)]
+    if plan.previous is not None and row != column:
+        found.append(_compare(plan, column, row))
+    a, b, cosine = (np.concatenate([part[i] for part in found]) for i in range(3))
+    a, b, cosine = synonyms.distinct(a, b, cosine)
+    if plan.settings.graph.synonym_digits_must_match and len(a):
+        name_of = _names_by_id(plan, {row, column})
+        keep = [synonyms.numbers_agree(name_of[i], name_of[j]) for i, j in zip(a.tolist(), b.tolist(), strict=True)]
+        a, b, cosine = a[keep], b[keep], cosine[keep]
+    plan.store.write_table(target, pa.table({"a": a, "b": b, "cosine": cosine}))
+    return len(a)
+
+
+def collect(plan: BuildPlan, entities: pa.Array) -> tuple[Numbers, Numbers, NDArray[np.float32]]:
+    """All synonym pairs of the build, sorted."""
+    tables = [plan.store.read_table(name) for name in plan.store.files(f"{plan.work}/synonyms")]
+    parts = [(t["a"].to_numpy(), t["b"].to_numpy(), t["cosine"].to_numpy()) for t in tables]
+    if plan.previous is not None:
+        parts.append(_inherited(open_graph(plan.store, layout.build(plan.previous)), entities))
+    none = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))
+    a, b, cosine = (np.concatenate([part[i] for part in parts] or [none[i]]) for i in range(3))
+    return synonyms.distinct(a.astype(np.int64), b.astype(np.int64), cosine.astype(np.float32))
+
+
+def load_names(plan: BuildPlan, part: int) -> tuple[Numbers, list[str]]:
+    """(ids, names) of a part."""
+    table = plan.store.read_table(_names_file(plan, part))
+    return table["id"].to_numpy(), table["name"].to_pylist()
+
+
+def load_vectors(plan: BuildPlan, part: int) -> NDArray[np.float32]:
+    return plan.store.array(_vectors_file(plan, part))
+
+
+def mark_new(plan: BuildPlan, parts: int) -> int:
+    """Write, for each part, which names the changed build did not have; returns how many there are."""
+    if plan.previous is None:
+        return 0
+    old = open_graph(plan.store, layout.build(plan.previous)).entity_names
+    total = 0
+    for part in range(parts):
+        names = plan.store.read_table(_names_file(plan, part))["name"]
+        new = pc.invert(pc.is_in(names, value_set=old)).to_numpy().astype(bool)
+        plan.store.write_array(_new_file(plan, part), new)
+        total += int(new.sum())
+    return total
+
+
+def _compare(plan: BuildPlan, row: int, column: int) -> tuple[Numbers, Numbers, NDArray[np.float32]]:
+    left_ids, left = load_names(plan, row)[0], load_vectors(plan, row)
+    if plan.previous is not None:
+        new = np.asarray(plan.store.array(_new_file(plan, row)))
+        left_ids, left = left_ids[new], left[new]
+    right_ids, right = load_names(plan, column)[0], load_vectors(plan, column)
+    return synonyms.similar_pairs(left_ids, left, right_ids, right, plan.settings.graph.synonym_threshold)
+
+
+def _names_by_id(plan: BuildPlan, parts: set[int]) -> dict[int, str]:
+    loaded = [load_names(plan, part) for part in parts]
+    return {i: name for ids, names in loaded for i, name in zip(ids.tolist(), names, strict=True)}
+
+
+def _inherited(old: StoredGraph, entities: pa.Array) -> tuple[Numbers, Numbers, NDArray[np.float32]]:
+    """The synonym pairs of an older graph whose two names are still there, under their new numbers."""
+    number = pc.fill_null(pc.index_in(old.entity_names, value_set=entities), -1).to_numpy().astype(np.int64)
+    tail = np.repeat(np.arange(old.entities), np.diff(old.edge_indptr))
+    kept = np.asarray(old.edge_relation) == 0
+    a, b = number[np.asarray(old.edge_source)[kept]], number[tail[kept]]
+    alive = (a >= 0) & (b >= 0)
+    return a[alive], b[alive], np.asarray(old.edge_weight)[kept][alive]
+
+
+def _names_file(plan: BuildPlan, part: int) -> str:
+    return f"{plan.work}/names/part-{part:05d}.parquet"
+
+
+def _vectors_file(plan: BuildPlan, part: int) -> str:
+    return f"{plan.work}/name-vectors/part-{part:05d}.npy"
+
+
+def _new_file(plan: BuildPlan, part: int) -> str:
+    return f"{plan.work}/new-names/part-{part:05d}.npy"

@@ -1,0 +1,158 @@
+"""The two halves of every indexing job: files -> a segment, segments -> a build."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from hybrid_ir.errors import BadInput
+from hybrid_ir.index import assembly, dense_shards, entity_parts, layout, manifest, shard
+from hybrid_ir.index.manifest import Fingerprints, Manifest, Segment
+from hybrid_ir.index.plan import BuildPlan
+from hybrid_ir.index.shard import SegmentPlan, StageResult
+from hybrid_ir.records import SourceFile
+from hybrid_ir.settings import BuildSettings, JobSettings
+from hybrid_ir.store import FileEntry
+from ray_jobs import stages
+from ray_jobs.progress import Reporter
+
+BYTES_PER_SHARD = 2 * 2**20
+MOST_SHARDS = 4096
+BYTES_PER_READ = 32 * 2**20
+"""Small files are read together, up to this many bytes a task."""
+FILES_PER_READ = 200
+
+
+@dataclass
+class Work:
+    """What a job asked of the models; the rest came from the cache or was done before."""
+
+    chunks_extracted: int = 0
+    chunks_encoded: int = 0
+    names_encoded: int = 0
+    errors: dict[str, int] = field(default_factory=dict)
+
+
+def shard_count(build: BuildSettings, files: Sequence[SourceFile]) -> int:
+    """A function of the corpus and the settings alone, so that every machine makes the same shards."""
+    if build.shards != "auto":
+        return build.shards
+    return min(MOST_SHARDS, max(1, -(-sum(file.size for file in files) // BYTES_PER_SHARD)))
+
+
+def read_parts(files: Sequence[SourceFile]) -> list[tuple[str, list[SourceFile]]]:
+    """Files to be read by one task, with a name made from theirs."""
+    groups: list[list[SourceFile]] = []
+    held = 0
+    for file in files:
+        if not groups or held + file.size > BYTES_PER_READ or len(groups[-1]) == FILES_PER_READ:
+            groups.append([])
+            held = 0
+        groups[-1].append(file)
+        held += file.size
+    return [(manifest.digest([file.path for file in group]), group) for group in groups]
+
+
+def make_segment(
+    plan: SegmentPlan, files: Sequence[SourceFile], job: JobSettings, reporter: Reporter, work: Work
+) -> Segment:
+    """Read, chunk, extract and encode; Raises BadInput where too little of the corpus could be used."""
+    parts = [{"part": name, "files": [file.model_dump_json() for file in group]} for name, group in read_parts(files)]
+    _drain(reporter, "read", parts, (stages.read, plan, job.read))
+    shards = [{"shard": number} for number in range(plan.shards)]
+    chunked = _results(
+        reporter.follow("chunk", stages.run(shards, (stages.chunk, plan, job.read)), len(shards)), "chunk"
+    )
+    _check_errors(plan, chunked)
+    rows = list(
+        reporter.follow(
+            "extract and encode",
+            stages.run(shards, (stages.Extract, plan, job.extract), (stages.Encode, plan, job.encode)),
+            len(shards),
+            lambda: f"extracted {shard.finished(plan, 'extract')} shards, encoded {shard.finished(plan, 'encode')}",
+        )
+    )
+    extracted, encoded = _results(rows, "extract"), _results(rows, "encode")
+    work.chunks_extracted += sum(result.computed for result in extracted if not result.skipped)
+    work.chunks_encoded += sum(result.computed for result in encoded if not result.skipped)
+    results = [*chunked, *extracted, *encoded]
+    written: dict[str, FileEntry] = {name: entry for result in results for name, entry in result.files.items()}
+    counts = tuple(result.chunks for result in chunked)
+    groups = dense_shards.dense_groups(counts, plan.settings.vectors_per_shard)
+    for number, group in enumerate(reporter.follow("dense shards", groups, len(groups))):
+        written |= dense_shards.write_dense(plan.store, plan.segment_id, number, group, counts)
+    return Segment(
+        id=plan.segment_id,
+        shards=plan.shards,
+        chunks_per_shard=counts,
+        dense_shards=len(groups),
+        documents=sum(result.rows for result in chunked),
+        errors=sum(result.errors for result in results),
+        files=dict(sorted(written.items())),
+    )
+
+
+def make_build(
+    plan: BuildPlan,
+    segments: Sequence[Segment],
+    fingerprints: Fingerprints,
+    job: JobSettings,
+    reporter: Reporter,
+    work: Work,
+) -> Manifest:
+    """The graph, its vectors and links over the live chunks of all segments; not yet published."""
+    (graph,) = reporter.follow("number entities", map(assembly.build_graph, [plan]), 1)
+    parts = entity_parts.write_names(plan, graph.entities)
+    entity_parts.mark_new(plan, parts)
+    rows = [{"part": part, "parts": parts} for part in range(parts)]
+    done = list(reporter.follow("encode entities", stages.run(rows, (stages.EncodeNames, plan, job.encode)), len(rows)))
+    work.names_encoded += sum(row["computed"] for row in done)
+    tiles = [{"row": row, "column": column} for row, column in entity_parts.tiles(parts)]
+    _drain(reporter, "entity resolution", tiles, (stages.synonym_tile, plan, job.read))
+    shards = [{"segment": segment_id, "shard": number, "first": first} for segment_id, number, first in plan.shards()]
+    if plan.settings.graph.chunk_neighbours:
+        _drain(reporter, "link chunks", shards, (stages.Neighbours, plan, job.read))
+    (made,) = reporter.follow(
+        "write graph", (assembly.finish(plan, segments, graph, fingerprints) for _ in range(1)), 1
+    )
+    return made
+
+
+def write_report(plan: BuildPlan, made: Manifest, seconds: float, reporter: Reporter, work: Work) -> None:
+    """What the job did and how long each stage took, beside the manifest."""
+    report = {
+        "seconds": round(seconds, 3),
+        "stages": reporter.seconds,
+        "chunks_extracted": work.chunks_extracted,
+        "chunks_encoded": work.chunks_encoded,
+        "names_encoded": work.names_encoded,
+        "counts": made.counts.model_dump(),
+    }
+    plan.store.write(layout.report(made.build_id), json.dumps(report, indent=1).encode())
+
+
+def _drain(reporter: Reporter, name: str, rows: list[stages.Row], stage: stages.Stage) -> None:
+    for _ in reporter.follow(name, stages.run(rows, stage), len(rows)):
+        pass
+
+
+def _results(rows: Iterable[stages.Row], column: str) -> list[StageResult]:
+    results = [StageResult.model_validate_json(row[column]) for row in rows]
+    return sorted(results, key=lambda result: result.shard)
+
+
+def _check_errors(plan: SegmentPlan, chunked: Sequence[StageResult]) -> None:
+    """End the job where too little of the corpus could be used, saying why."""
+    documents, errors = sum(result.rows for result in chunked), sum(result.errors for result in chunked)
+    share = errors / (documents + errors) if documents + errors else 1.0
+    if documents and share <= plan.settings.max_error_share:
+        return
+    reasons: list[str] = []
+    for number in range(plan.shards):
+        table = plan.store.read_table(layout.shard(plan.segment_id, "errors-read", number))
+        reasons += [f"{row['source']}: {row['reason']}" for row in table.to_pylist()]
+    first = "\n  ".join(sorted(reasons)[:5])
+    more = f"\n  … and {len(reasons) - 5} more" if len(reasons) > 5 else ""
+    what = "No document could be read" if not documents else f"{errors} of {documents + errors} documents failed"
+    raise BadInput(f"{what}; nothing was published. The reasons:\n  {first or 'no records in the files'}{more}")
