@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import tempfile
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from hybrid_ir.errors import BadInput, Damaged, NotFound
+from hybrid_ir.folder import Folder
 from hybrid_ir.records import Record
 
 ROWS_PER_GROUP = 256
@@ -37,74 +36,97 @@ class FileEntry(Record):
 
 
 class Store:
-    """Names are relative to the root, with forward slashes."""
+    """Names are relative to the root, with forward slashes.
+
+    Pickles as its address: a worker elsewhere opens it with its own credentials.
+    """
 
     def __init__(self, uri: str) -> None:
+        """``uri``: a folder, ``file://…`` or ``s3://bucket/prefix``."""
         self.uri = uri
-        if "://" in uri:
-            try:
-                self._fs, self._base = pafs.FileSystem.from_uri(uri)
-            except (pa.ArrowInvalid, OSError) as error:
-                raise BadInput(f"{uri}: not a root that can be opened ({error}).") from error
+        scheme, sign, _ = uri.partition("://")
+        if not sign:
+            self._place: Any = Folder(uri)
+        elif scheme == "file":
+            self._place = Folder(unquote(urlsplit(uri).path))
+        elif scheme == "s3":
+            from hybrid_ir.bucket import Bucket
+
+            self._place = Bucket(uri)
         else:
-            self._fs, self._base = pafs.LocalFileSystem(), str(Path(uri).expanduser().absolute())
-        self._is_local = isinstance(self._fs, pafs.LocalFileSystem)
-        self._cache: Path | None = None
+            raise BadInput(f"{uri}: a root is a folder or s3://bucket/prefix.")
 
     def __reduce__(self) -> tuple[type[Store], tuple[str]]:
         return Store, (self.uri,)
 
     def path(self, name: str) -> str:
-        return f"{self._base}/{name}"
+        """The file's full name, for messages."""
+        return str(self._place.path(name))
 
     def exists(self, name: str) -> bool:
-        return bool(self._fs.get_file_info(self.path(name)).type == pafs.FileType.File)
+        return bool(self._place.exists(name))
 
     def files(self, folder: str) -> list[str]:
         """Names of all files below a folder, sorted; none where there is no such folder."""
-        selector = pafs.FileSelector(self.path(folder), recursive=True, allow_not_found=True)
-        start = len(self._base) + 1
-        return sorted(
-            info.path[start:]
-            for info in self._fs.get_file_info(selector)
-            if info.type == pafs.FileType.File and not info.base_name.startswith(".")
-        )
+        return list(self._place.files(folder))
+
+    def size(self, name: str) -> int:
+        """Bytes of a file."""
+        try:
+            return int(self._place.size(name))
+        except FileNotFoundError:
+            raise self._missing(name) from None
 
     def remove(self, folder: str) -> None:
-        if self._fs.get_file_info(self.path(folder)).type == pafs.FileType.Directory:
-            self._fs.delete_dir(self.path(folder))
+        """Remove a folder with all that is below it; nothing happens where there is none."""
+        self._place.remove(folder)
+
+    def delete(self, name: str) -> None:
+        """Remove one file; nothing happens where there is none."""
+        self._place.delete(name)
+
+    def size(self, name: str) -> int:
+        """Bytes; 0 where there is no such file."""
+        return int(self._fs.get_file_info(self.path(name)).size or 0)
+
+    def delete(self, name: str) -> None:
+        """One file; the folders that it leaves empty go with it."""
+        self._fs.delete_file(self.path(name))
+        if self._is_local:
+            for folder in Path(self.path(name)).parents:
+                if str(folder) == self._base or any(folder.iterdir()):
+                    break
+                folder.rmdir()
 
     def read(self, name: str) -> bytes:
         try:
-            with self._fs.open_input_stream(self.path(name)) as stream:
-                return bytes(stream.read())
+            return bytes(self._place.read(name))
         except FileNotFoundError:
             raise NotFound(f"{self.path(name)}: no such file.") from None
 
-    def write(self, name: str, data: bytes, rows: int = 0) -> FileEntry:
-        if self._is_local:
-            target = Path(self.path(name))
-            target.parent.mkdir(parents=True, exist_ok=True)
-            # The temporary name may be random: it is renamed or removed, never published.
-            temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
-            try:
-                with temporary.open("wb") as stream:
-                    stream.write(data)
-                    stream.flush()
-                    os.fsync(stream.fileno())
-                temporary.replace(target)
-            except OSError:
-                temporary.unlink(missing_ok=True)
-                raise
-        else:
-            with self._fs.open_output_stream(self.path(name)) as stream:
-                stream.write(data)
+    def write(self, name: str, data: bytes | memoryview, rows: int = 0) -> FileEntry:
+        self._place.write(name, data)
         return FileEntry(rows=rows, bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
+
+    def read_version(self, name: str) -> tuple[bytes | None, str | None]:
+        """(content, version) for :meth:`replace`; (None, None) where there is no such file."""
+        data, version = self._place.read_version(name)
+        return data, version
+
+    def replace(self, name: str, data: bytes, version: str | None) -> bool:
+        """Write on the condition that the file is still of this version (None: that it does not exist).
+
+        False: someone else was faster, nothing was written.  A folder shared over a network needs
+        a file system whose ``flock`` works between machines; an object store needs conditional
+        writes (S3 itself has them, and so has MinIO; one that ignores the condition cannot
+        be told from one that keeps it).
+        """
+        return bool(self._place.replace(name, data, version))
 
     def write_table(self, name: str, table: pa.Table) -> FileEntry:
         sink = io.BytesIO()
         pq.write_table(table, sink, row_group_size=ROWS_PER_GROUP, compression="zstd")
-        return self.write(name, sink.getvalue(), table.num_rows)
+        return self.write(name, sink.getbuffer(), table.num_rows)
 
     def read_table(
         self, name: str, columns: list[str] | None = None, where: list[tuple[str, str, object]] | None = None
@@ -112,32 +134,36 @@ class Store:
         """``where``: (column, operator, value) conditions; row groups that cannot match are not read."""
         if where is None:
             return self.open_parquet(name).read(columns=columns)
-        return pq.read_table(self.path(name), columns=columns, filters=where, filesystem=self._fs)
+        try:
+            with self._place.open(name) as stream:
+                return pq.read_table(stream, columns=columns, filters=where, partitioning=None)
+        except FileNotFoundError:
+            raise self._missing(name) from None
+        except pa.ArrowInvalid as error:
+            raise Damaged(f"{self.path(name)}: not a whole Parquet file ({error}).") from error
 
     def open_parquet(self, name: str) -> pq.ParquetFile:
         try:
-            if self._is_local:
-                return pq.ParquetFile(self.path(name), memory_map=True)
-            return pq.ParquetFile(self._fs.open_input_file(self.path(name)))
+            return self._place.open_parquet(name)
         except FileNotFoundError:
-            raise Damaged(f"{self.path(name)}: the file is missing; index the corpus again.") from None
+            raise self._missing(name) from None
         except pa.ArrowInvalid as error:
             raise Damaged(f"{self.path(name)}: not a whole Parquet file ({error}).") from error
 
     def write_array(self, name: str, array: NDArray[Any]) -> FileEntry:
         sink = io.BytesIO()
         np.save(sink, array, allow_pickle=False)
-        return self.write(name, sink.getvalue(), len(array))
+        return self.write(name, sink.getbuffer(), len(array))
 
     def array(self, name: str) -> NDArray[Any]:
         """A read-only array, mapped into memory."""
         path = self.local(name)
         try:
-            # An empty array has no bytes to map.
             loaded = np.load(path, mmap_mode="r", allow_pickle=False)
         except FileNotFoundError:
-            raise Damaged(f"{self.path(name)}: the file is missing; index the corpus again.") from None
+            raise self._missing(name) from None
         except ValueError:
+            # An empty array has no bytes to map.
             try:
                 loaded = np.load(path, allow_pickle=False)
             except (ValueError, EOFError) as error:
@@ -152,28 +178,26 @@ class Store:
             return self.write(name, path.read_bytes(), rows)
 
     def local(self, name: str) -> Path:
-        """A path on this machine: the file itself, or a copy fetched once from the object store."""
-        if self._is_local:
-            return Path(self.path(name))
-        if self._cache is None:
-            key = hashlib.sha256(self.uri.encode()).hexdigest()[:16]
-            self._cache = Path(tempfile.gettempdir()) / f"hybrid-ir-{os.getuid()}" / key
-        path = self._cache / name
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-            temporary.write_bytes(self.read(name))
-            temporary.replace(path)
-        return path
+        """A path on this machine: the file itself, or a copy fetched once from the object store.
+
+        Copies lie in ``HYBRID_IR_CACHE`` (else the temporary folder), named by their content; nothing removes them.
+        """
+        try:
+            return Path(self._place.local(name))
+        except FileNotFoundError:
+            raise self._missing(name) from None
 
     def sha256(self, name: str) -> tuple[int, str]:
         """(bytes, sha256) of a file as it is now."""
         digest, size = hashlib.sha256(), 0
         try:
-            with self._fs.open_input_stream(self.path(name)) as stream:
+            with self._place.open(name) as stream:
                 while block := stream.read(1 << 20):
                     digest.update(block)
                     size += len(block)
         except FileNotFoundError:
-            raise Damaged(f"{self.path(name)}: the file is missing; index the corpus again.") from None
+            raise self._missing(name) from None
         return size, digest.hexdigest()
+
+    def _missing(self, name: str) -> Damaged:
+        return Damaged(f"{self.path(name)}: the file is missing; index the corpus again.")
