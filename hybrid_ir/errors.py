@@ -35,3 +35,10 @@ class Damaged(HybridIRError):
 
     exit_code = 5
     http_status = 503
+
+
+class Unavailable(HybridIRError):
+    """A service that is needed (an object store, a language model) does not answer, after all tries."""
+
+    exit_code = 6
+    http_status = 503

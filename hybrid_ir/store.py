@@ -71,32 +71,19 @@ class Store:
         return list(self._place.files(folder))
 
     def size(self, name: str) -> int:
-        """Bytes of a file."""
+        """Bytes; 0 where there is no such file."""
         try:
             return int(self._place.size(name))
         except FileNotFoundError:
-            raise self._missing(name) from None
+            return 0
 
     def remove(self, folder: str) -> None:
         """Remove a folder with all that is below it; nothing happens where there is none."""
         self._place.remove(folder)
 
     def delete(self, name: str) -> None:
-        """Remove one file; nothing happens where there is none."""
+        """Remove one file, and the folders that it leaves empty; nothing happens where there is none."""
         self._place.delete(name)
-
-    def size(self, name: str) -> int:
-        """Bytes; 0 where there is no such file."""
-        return int(self._fs.get_file_info(self.path(name)).size or 0)
-
-    def delete(self, name: str) -> None:
-        """One file; the folders that it leaves empty go with it."""
-        self._fs.delete_file(self.path(name))
-        if self._is_local:
-            for folder in Path(self.path(name)).parents:
-                if str(folder) == self._base or any(folder.iterdir()):
-                    break
-                folder.rmdir()
 
     def read(self, name: str) -> bytes:
         try:
@@ -192,7 +179,7 @@ class Store:
         digest, size = hashlib.sha256(), 0
         try:
             with self._place.open(name) as stream:
-                while block := stream.read(1 << 20):
+                while block := stream.read(8 << 20):  # remotely one request each
                     digest.update(block)
                     size += len(block)
         except FileNotFoundError:
