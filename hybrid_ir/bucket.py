@@ -1,13 +1,15 @@
 """Files of a root in an object store that speaks S3.
 
-pyarrow writes (in parts where a file is large), lists, deletes and reads ranges; botocore does
-what pyarrow cannot: read and write on the condition that nobody was faster.  Endpoint, region and
-credentials come from the usual environment: ``AWS_ENDPOINT_URL_S3`` or ``AWS_ENDPOINT_URL``,
-``AWS_REGION`` or ``AWS_DEFAULT_REGION``, ``AWS_ACCESS_KEY_ID`` and ``AWS_SECRET_ACCESS_KEY``, or
-``AWS_PROFILE``.
+By botocore, each request tried again by itself (:mod:`hybrid_ir.remote_errors`).  pyarrow's S3 file
+system was measured and left: it writes without conditions, gives up on status 429, starts a large
+upload again from its first byte, and can publish half of one when it is closed after a failure.
 
-A write that dies between two parts leaves parts that nobody can read but that cost money; a
-lifecycle rule of the bucket (AbortIncompleteMultipartUpload) removes them.
+Endpoint, region and credentials come from the usual environment: ``AWS_ENDPOINT_URL_S3`` or
+``AWS_ENDPOINT_URL``, ``AWS_REGION`` or ``AWS_DEFAULT_REGION``, ``AWS_ACCESS_KEY_ID`` and
+``AWS_SECRET_ACCESS_KEY``, or ``AWS_PROFILE``.
+
+A process that is killed between two parts leaves parts that nobody can read but that cost money;
+a lifecycle rule of the bucket (AbortIncompleteMultipartUpload) removes them.
 """
 
 from __future__ import annotations
@@ -16,24 +18,31 @@ import hashlib
 import io
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 from urllib.parse import urlsplit
 
 import botocore.config  # type: ignore[import-untyped]
 import botocore.session  # type: ignore[import-untyped]
-import pyarrow.fs as pafs
 import pyarrow.parquet as pq
-from botocore.exceptions import ClientError  # type: ignore[import-untyped]
+from botocore.exceptions import BotoCoreError, ClientError  # type: ignore[import-untyped]
 
 from hybrid_ir import remote_errors
 from hybrid_ir.errors import BadInput, NotFound
 from hybrid_ir.folder import locked
 
 T = TypeVar("T")
+
+PART_BYTES = 16 * 2**20
+"""Larger files are sent in parts."""
+MOST_PARTS, MOST_DELETED = 10_000, 1_000
+"""S3's own limits of a file and of a request."""
+PARTS_AT_ONCE = 4
 
 CACHE_VARIABLE = "HYBRID_IR_CACHE"
 """Names the folder for copies of remote files; else one in the system's temporary folder."""
@@ -58,16 +67,11 @@ class Bucket:
 
     @cached_property
     def _endpoint(self) -> str | None:
-        of_profile = self._session.get_scoped_config().get("endpoint_url") if self._session.profile else None
+        try:
+            of_profile = self._session.get_scoped_config().get("endpoint_url")
+        except BotoCoreError as error:
+            raise remote_errors.fault(error, self.path(""), None) from error
         return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or of_profile
-
-    @cached_property
-    def _region(self) -> str:
-        given = os.environ.get("AWS_REGION") or self._session.get_config_variable("region")
-        return given or ("us-east-1" if self._endpoint else self._try("", self._find_region))
-
-    def _find_region(self) -> str:
-        return str(pafs.resolve_s3_region(self._bucket))
 
     @cached_property
     def _client(self) -> Any:
@@ -78,24 +82,9 @@ class Bucket:
             max_pool_connections=32,
             s3={"addressing_style": "path" if self._endpoint else "auto"},
         )
-        return self._session.create_client(
-            "s3", region_name=self._region, endpoint_url=self._endpoint or None, config=config
-        )
-
-    @cached_property
-    def _fs(self) -> pafs.S3FileSystem:
-        address: dict[str, Any] = {}
-        if self._endpoint:
-            scheme, _, host = self._endpoint.rstrip("/").rpartition("://")
-            address = {"endpoint_override": host, "scheme": scheme or "https"}
-        return pafs.S3FileSystem(
-            region=self._region,
-            allow_delayed_open=True,  # a small file is one request, not the three of an upload in parts
-            # In the foreground, pyarrow completes an upload whose middle part failed: half a file under its name.
-            background_writes=True,
-            retry_strategy=pafs.AwsStandardS3RetryStrategy(max_attempts=3),
-            **address,
-        )
+        # Where no region is named, S3 says at the first request which is the bucket's.
+        region = os.environ.get("AWS_REGION") or self._session.get_config_variable("region") or "us-east-1"
+        return self._session.create_client("s3", region_name=region, endpoint_url=self._endpoint or None, config=config)
 
     def path(self, name: str) -> str:
         return f"s3://{self._bucket}/{self._prefix}{name}"
@@ -105,9 +94,6 @@ class Bucket:
 
     def _place(self, name: str) -> dict[str, str]:
         return {"Bucket": self._bucket, "Key": f"{self._prefix}{name}"}
-
-    def _arrow_path(self, name: str) -> str:
-        return f"{self._bucket}/{self._prefix}{name}".rstrip("/")
 
     def _check_bucket(self) -> None:
         """A file that is missing because its bucket is must not read as an empty root."""
@@ -138,24 +124,32 @@ class Bucket:
     def size(self, name: str) -> int:
         return int(self._head(name)["ContentLength"])
 
+    def _under(self, folder: str) -> Iterator[str]:
+        """Names of all objects below a folder, page by page."""
+        prefix = f"{self._prefix}{folder.strip('/')}".rstrip("/")
+        request: dict[str, Any] = {"Bucket": self._bucket, "Prefix": prefix + "/" if prefix else ""}
+        while True:
+            page = self._try(folder, partial(self._client.list_objects_v2, **request))
+            for found in page.get("Contents", ()):
+                yield found["Key"][len(self._prefix) :]
+            if not page.get("IsTruncated"):
+                return
+            request["ContinuationToken"] = page["NextContinuationToken"]
+
     def files(self, folder: str) -> list[str]:
-        selector = pafs.FileSelector(self._arrow_path(folder), recursive=True, allow_not_found=True)
-        found = self._try(folder, lambda: self._fs.get_file_info(selector))
-        if not found:
-            self._check_bucket()
-        start = len(self._bucket) + 1 + len(self._prefix)
+        # A name that ends in a slash is what some tools write in place of a folder.
         return sorted(
-            info.path[start:]
-            for info in found
-            if info.type == pafs.FileType.File and not info.base_name.startswith(".")
+            name for name in self._under(folder) if not name.rpartition("/")[2].startswith(".") and name[-1:] != "/"
         )
 
     def remove(self, folder: str) -> None:
-        path = self._arrow_path(folder)
-        if self._try(folder, lambda: self._fs.get_file_info(path)).type != pafs.FileType.Directory:
-            return
-        with suppress(FileNotFoundError):  # removed by a try whose answer was lost
-            self._try(folder, lambda: self._fs.delete_dir(path))
+        names = iter(list(self._under(folder)))
+        while some := list(islice(names, MOST_DELETED)):
+            objects = [{"Key": f"{self._prefix}{name}"} for name in some]
+            request = {"Bucket": self._bucket, "Delete": {"Objects": objects, "Quiet": True}}
+            answer = self._try(folder, partial(self._client.delete_objects, **request))
+            for failed in answer.get("Errors", ()):  # each for itself, with what can be said and tried
+                self.delete(failed["Key"][len(self._prefix) :])
 
     def delete(self, name: str) -> None:
         self._try(name, lambda: self._client.delete_object(**self._place(name)))
@@ -167,28 +161,59 @@ class Bucket:
         return data
 
     def open(self, name: str) -> BinaryIO:
-        def opened() -> tuple[Any, int]:
-            # Opening is delayed, so that only the size, which is needed anyway, tells of a missing file.
-            file = self._fs.open_input_file(self._arrow_path(name))
-            return file, int(file.size())
+        found = self._head(name)
+        place = {**self._place(name), "IfMatch": found["ETag"]}
 
-        try:
-            file, size = self._try(name, opened)
-        except FileNotFoundError:
-            self._check_bucket()
-            raise
-        return _Ranges(file, size, lambda action: self._try(name, action))  # type: ignore[return-value]
+        def read(start: int, size: int) -> bytes:
+            which = {**place, "Range": f"bytes={start}-{start + size - 1}"}
+            return self._try(name, lambda: bytes(self._client.get_object(**which)["Body"].read()))
+
+        return _Ranges(read, int(found["ContentLength"]))  # type: ignore[return-value]
 
     def open_parquet(self, name: str) -> pq.ParquetFile:
         return pq.ParquetFile(self.open(name))
 
     def write(self, name: str, data: bytes | memoryview) -> None:
-        def send() -> None:
-            # One call of write: an error between two would let the stream's end publish what came before it.
-            with self._fs.open_output_stream(self._arrow_path(name)) as stream:
-                stream.write(data)
+        if len(data) <= PART_BYTES:
+            self._try(name, lambda: self._client.put_object(**self._place(name), Body=bytes(data)))
+        else:
+            self._write_parts(name, memoryview(data))
 
-        self._try(name, send)
+    def _write_parts(self, name: str, data: memoryview) -> None:
+        """The file appears only with the last request."""
+        place = self._place(name)
+        size = max(PART_BYTES, -(-len(data) // MOST_PARTS))
+        upload = self._try(name, lambda: self._client.create_multipart_upload(**place))["UploadId"]
+
+        def send(number: int) -> dict[str, Any]:
+            part = bytes(data[(number - 1) * size : number * size])
+            which = {**place, "UploadId": upload, "PartNumber": number}
+            return {
+                "PartNumber": number,
+                "ETag": self._try(name, lambda: self._client.upload_part(**which, Body=part))["ETag"],
+            }
+
+        tries = 0
+
+        def complete(parts: list[dict[str, Any]]) -> None:
+            nonlocal tries
+            tries += 1
+            try:
+                self._client.complete_multipart_upload(**place, UploadId=upload, MultipartUpload={"Parts": parts})
+            except ClientError as error:
+                # It may have been completed by our own earlier try, if only its answer was lost.
+                lost = remote_errors.code(error) == "NoSuchUpload" and tries > 1
+                if not (lost and self.size(name) == len(data)):
+                    raise
+
+        try:
+            with ThreadPoolExecutor(PARTS_AT_ONCE) as pool:
+                parts = list(pool.map(send, range(1, -(-len(data) // size) + 1)))
+            self._try(name, lambda: complete(parts))
+        except BaseException:
+            with suppress(Exception):
+                self._client.abort_multipart_upload(**place, UploadId=upload)
+            raise
 
     def local(self, name: str) -> Path:
         """A copy on this machine, fetched once by whichever process is first; named by content, so never stale."""
@@ -253,11 +278,10 @@ class Bucket:
 
 
 class _Ranges(io.RawIOBase):
-    """A remote file for random access, whose every read is tried again by itself."""
+    """A remote file for random access: each read is a request of its own."""
 
-    def __init__(self, file: Any, size: int, attempt: Callable[[Callable[[], bytes]], bytes]) -> None:
-        self._file, self._size, self._attempt = file, size, attempt
-        self._at = 0
+    def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
+        self._read, self._size, self._at = read, size, 0
 
     def readable(self) -> bool:
         return True
@@ -273,10 +297,12 @@ class _Ranges(io.RawIOBase):
         return self._at
 
     def readinto(self, buffer: Any) -> int:
-        data = self._attempt(lambda: self._file.read_at(min(len(buffer), max(0, self._size - self._at)), self._at))
-        buffer[: len(data)] = data
-        self._at += len(data)
-        return len(data)
+        size = min(len(buffer), self._size - self._at)
+        if size <= 0:
+            return 0
+        buffer[:size] = self._read(self._at, size)
+        self._at += size
+        return size
 
 
 def _cache() -> Path:

@@ -12,11 +12,14 @@ from typing import TypeVar
 from botocore.exceptions import (  # type: ignore[import-untyped]
     BotoCoreError,
     ClientError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
     HTTPClientError,
     IncompleteReadError,
     NoCredentialsError,
     PartialCredentialsError,
     ProfileNotFound,
+    ProxyConnectionError,
 )
 
 from hybrid_ir.errors import BadInput, HybridIRError, NotFound, Unavailable
@@ -31,14 +34,18 @@ LONGEST_PAUSE_S = 20.0
 
 PASSING_STATUS = {408, 409, 429, 500, 502, 503, 504}
 """409: another conditional write was under way."""
-PASSING_CODES = re.compile(
-    r"SLOW_?DOWN|THROTTL|TOO_?MANY_?REQUESTS|REQUEST_?LIMIT|NETWORK_CONNECTION|SERVICE_UNAVAILABLE|INTERNAL_(FAILURE|ERROR)"
-    r"|REQUEST_TIMEOUT|HTTP status (408|409|429|50[0234])\b|curlCode: (7|18|28|35|52|55|56)\b"
-    r"|timed? ?out|connection reset",
-    re.IGNORECASE,
+PASSING_ERRORS = (
+    HTTPClientError,
+    EndpointConnectionError,
+    ConnectTimeoutError,
+    ProxyConnectionError,
+    IncompleteReadError,
+    ConnectionError,
 )
-"""pyarrow's errors are text: ``AWS Error SLOW_DOWN during GetObject operation: …``."""
-DENIED = re.compile(r"ACCESS_?DENIED|INVALID_?ACCESS_?KEY|SIGNATURE|EXPIRED_?TOKEN|FORBIDDEN|\b403\b", re.IGNORECASE)
+PASSING_CODES = re.compile(
+    r"SlowDown|Throttl|TooManyRequests|RequestLimit|RequestTimeout|InternalError|ServiceUnavailable"
+)
+DENIED = re.compile(r"AccessDenied|InvalidAccessKey|Signature|ExpiredToken|InvalidToken|Forbidden")
 
 
 def retried(action: Callable[[], T], path: str, endpoint: str | None) -> T:
@@ -46,11 +53,9 @@ def retried(action: Callable[[], T], path: str, endpoint: str | None) -> T:
     for attempt in range(1, TRIES + 1):
         try:
             return action()
-        except (OSError, BotoCoreError, ClientError) as error:
-            if _is_missing(error):
+        except (BotoCoreError, ClientError, ConnectionError) as error:
+            if status(error) == 404 and code(error) not in ("NoSuchBucket", "NoSuchUpload"):
                 raise FileNotFoundError(path) from error
-            if isinstance(error, OSError) and error.errno is not None and not isinstance(error, ConnectionError):
-                raise  # of this machine's own disk
             if not passes(error):
                 raise fault(error, path, endpoint) from error
             if attempt == TRIES:
@@ -81,24 +86,21 @@ def passes(error: Exception) -> bool:
     """Whether the same request may succeed a little later."""
     if isinstance(error, ClientError):
         return status(error) in PASSING_STATUS or bool(PASSING_CODES.search(code(error)))
-    if isinstance(error, HTTPClientError | IncompleteReadError | ConnectionError):
-        return True
-    return isinstance(error, OSError) and bool(PASSING_CODES.search(str(error)))
+    return isinstance(error, PASSING_ERRORS)
 
 
 def fault(error: Exception, path: str, endpoint: str | None) -> HybridIRError:
     """What to tell a person about a fault that stays."""
-    text = f"{code(error)} {error}"
-    if re.search(r"NO_?SUCH_?BUCKET|Bucket '.*' not found", text, re.IGNORECASE):
+    if code(error) == "NoSuchBucket":
         return NotFound(no_bucket(path, endpoint))
     if isinstance(error, NoCredentialsError | PartialCredentialsError | ProfileNotFound):
         return BadInput(
             f"{path}: no credentials ({_first_line(error)}). "
             "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a profile that exists in AWS_PROFILE."
         )
-    if re.search(r"PermanentRedirect|AuthorizationHeaderMalformed|MOVED_PERMANENTLY|\b301\b", text, re.IGNORECASE):
+    if status(error) == 301 or code(error) in ("PermanentRedirect", "AuthorizationHeaderMalformed"):
         return BadInput(f"{path}: the bucket lies in another region. Set AWS_REGION to the bucket's.")
-    if DENIED.search(text) or status(error) == 403:
+    if DENIED.search(code(error)) or status(error) == 403:
         return BadInput(
             f"{path}: access denied ({_first_line(error)}). Check the credentials (AWS_ACCESS_KEY_ID and "
             "AWS_SECRET_ACCESS_KEY, or AWS_PROFILE) and that they may read, write, list and delete there."
@@ -109,12 +111,6 @@ def fault(error: Exception, path: str, endpoint: str | None) -> HybridIRError:
 def no_bucket(path: str, endpoint: str | None) -> str:
     bucket = "/".join(path.split("/")[:3])
     return f"{bucket}: no such bucket{_at(endpoint)}. Create it, or check its name and AWS_ENDPOINT_URL."
-
-
-def _is_missing(error: Exception) -> bool:
-    if isinstance(error, ClientError):
-        return status(error) == 404 and code(error) != "NoSuchBucket"
-    return isinstance(error, FileNotFoundError)
 
 
 def _at(endpoint: str | None) -> str:

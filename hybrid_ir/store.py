@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import mmap
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -162,7 +163,14 @@ class Store:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "file"
             writer(str(path))
-            return self.write(name, path.read_bytes(), rows)
+            if not path.stat().st_size:
+                return self.write(name, b"", rows)
+            with (
+                path.open("rb") as stream,
+                mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as mapped,
+                memoryview(mapped) as data,
+            ):
+                return self.write(name, data, rows)
 
     def local(self, name: str) -> Path:
         """A path on this machine: the file itself, or a copy fetched once from the object store.

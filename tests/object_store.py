@@ -1,9 +1,9 @@
 """A real S3 server (moto) on loopback whose answers can be made to fail; for tests of object stores."""
 
-import re
 import socket
 from threading import Lock, Thread
 
+import botocore.session
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
@@ -36,6 +36,31 @@ class ObjectStore:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+    def environment(self, cache):
+        """What a process needs to find this server; ``cache``: a folder for its copies."""
+        names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+        return {
+            "AWS_ENDPOINT_URL": self.url,
+            **dict.fromkeys(names, "testing"),
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "HYBRID_IR_CACHE": str(cache),
+        }
+
+    def make_bucket(self, name):
+        environ = self.environment("")
+        client = botocore.session.Session().create_client(
+            "s3",
+            endpoint_url=self.url,
+            region_name="us-east-1",
+            aws_access_key_id=environ["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=environ["AWS_SECRET_ACCESS_KEY"],
+        )
+        client.create_bucket(Bucket=name)
+
+    def reset(self):
+        self.fault, self.requests, self.failed = None, [], 0
 
     def every_third(self, *answer):
         """From now on every third request fails with this answer."""
@@ -89,7 +114,3 @@ class _Quiet(WSGIRequestHandler):
 
     def connection_dropped(self, *_):
         pass
-
-
-def uploads_parts(requests):
-    return sum(bool(re.search(r"^PUT .*partNumber=", request)) for request in requests)
