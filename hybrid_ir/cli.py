@@ -6,13 +6,17 @@ import json
 import logging
 import os
 import sys
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hybrid_ir.errors import BadInput, HybridIRError
 from hybrid_ir.settings import Settings
 from hybrid_ir.settings import load as load_settings
+
+if TYPE_CHECKING:
+    from hybrid_ir.index.manifest import Manifest
 
 app = typer.Typer(
     name="hybrid-ir",
@@ -29,6 +33,7 @@ EXTRAS = {"torch": "local", "transformers": "local", "spacy": "local", "faiss": 
 
 Root = Annotated[str, typer.Option("--root", help="Where the index lies: a folder, or s3://bucket/prefix.")]
 Config = Annotated[str | None, typer.Option("--config", help="A settings file, such as configs/local.yaml.")]
+Wait = Annotated[float, typer.Option("--wait", help="Seconds to wait for another job on this root.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Paths = Annotated[str | None, typer.Option("--paths", help="Paths to use, by comma: graph,dense.")]
 
@@ -41,6 +46,7 @@ def index(
     root: Root,
     more: Annotated[list[str] | None, typer.Argument(metavar="[PATH]...", help="Further corpus paths.")] = None,
     config: Config = None,
+    wait: Wait = 0.0,
     json_: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> None:
@@ -50,19 +56,79 @@ def index(
 
     settings = load_settings(config) if config else Settings()
     reporter = Reporter(quiet=quiet)
-    done = run_index([*corpus, *(more or [])], root, settings, reporter)
+    done = run_index([*corpus, *(more or [])], root, settings, reporter, wait)
+    _say_build(done, root, json_)
+    if not json_:
+        typer.echo(f'Ask it something: hybrid-ir ask --root {root} "…"')
+
+
+@app.command()
+def update(
+    root: Root,
+    add: Annotated[list[str] | None, typer.Option("--add", help="Files, folders or globs; may be repeated.")] = None,
+    delete: Annotated[list[str] | None, typer.Option("--delete", help="A document id; may be repeated.")] = None,
+    delete_from: Annotated[str | None, typer.Option(help="A file with a document id on each line.")] = None,
+    config: Config = None,
+    wait: Wait = 0.0,
+    json_: AsJson = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+) -> None:
+    """Add, replace or delete documents.  Only what changed is extracted and encoded."""
+    from ray_jobs.index import update as run_update
+    from ray_jobs.progress import Reporter
+
+    ids = [*(delete or []), *_lines(delete_from)]
+    done = run_update(root, add or [], ids, load_settings(config) if config else None, Reporter(quiet=quiet), wait)
+    _say_build(done, root, json_)
+
+
+@app.command()
+def compact(root: Root, config: Config = None, wait: Wait = 0.0, json_: AsJson = False) -> None:
+    """Merge the segments of many updates into one, without what was deleted."""
+    from ray_jobs.index import compact as run_compact
+    from ray_jobs.progress import Reporter
+
+    done = run_compact(root, load_settings(config) if config else None, Reporter(), wait)
+    _say_build(done, root, json_)
+
+
+@app.command()
+def rollback(
+    root: Root,
+    build: Annotated[str | None, typer.Argument(help="A build's id; default: the one before the published.")] = None,
+    json_: AsJson = False,
+) -> None:
+    """Publish an earlier build again."""
+    from hybrid_ir.index import retention
+    from hybrid_ir.store import Store
+
+    _say_build(retention.rollback(Store(root), build), root, json_)
+
+
+@app.command()
+def gc(
+    root: Root,
+    keep: Annotated[int, typer.Option(help="Builds to keep: the published one and those before it.")] = 2,
+    cache: Annotated[bool, typer.Option("--cache", help="Cached model results as well.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Delete; without it, only say what would go.")] = False,
+    json_: AsJson = False,
+) -> None:
+    """Delete what no kept build needs, after saying what.  Not while a job is running on the root."""
+    from hybrid_ir.index import retention
+    from hybrid_ir.store import Store
+
+    store = Store(root)
+    found = retention.garbage(store, keep, cache)
     if json_:
-        _print_json({"build_id": done.build_id, "root": root, **done.counts.model_dump()})
-        return
-    counts = done.counts
-    typer.echo(
-        f"Build {done.build_id} in {root}: {counts.documents} documents, {counts.chunks} chunks, "
-        f"{counts.triples} triples, {counts.entities} entities, {counts.edges} edges, "
-        f"{counts.synonym_edges} synonym pairs, {counts.errors} errors."
-    )
-    if counts.errors:
-        typer.echo(f"See what could not be used, and why: hybrid-ir inspect --root {root}")
-    typer.echo(f'Ask it something: hybrid-ir ask --root {root} "…"')
+        _print_json({"kept": found.kept, "builds": found.builds, "files": found.files, "bytes": found.bytes})
+    else:
+        kept, gone = ", ".join(found.kept), ", ".join(found.builds) or "none"
+        typer.echo(f"kept builds: {kept}; builds to go: {gone}; {len(found.files)} files, {found.bytes:,} bytes")
+    if yes:
+        retention.collect(store, found)
+        typer.echo("Deleted.", err=True)
+    elif found.files:
+        typer.echo(f"Nothing was deleted. To delete: hybrid-ir gc --root {root} --keep {keep} --yes", err=True)
 
 
 @app.command()
@@ -257,6 +323,29 @@ def _options(given: list[str]) -> dict[str, str]:
             raise BadInput(f"--option {letter.strip()} is given twice.")
         options[letter.strip()] = text.strip()
     return options
+
+
+def _lines(path: str | None) -> list[str]:
+    if path is None:
+        return []
+    try:
+        return [line.strip() for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path}: cannot be read as a list of ids ({error}).") from error
+
+
+def _say_build(made: Manifest, root: str, as_json: bool) -> None:
+    counts = made.counts
+    if as_json:
+        _print_json({"build_id": made.build_id, "root": root, **counts.model_dump()})
+        return
+    typer.echo(
+        f"Build {made.build_id} in {root}: {counts.documents} documents, {counts.chunks} chunks, "
+        f"{counts.triples} triples, {counts.entities} entities, {counts.edges} edges, "
+        f"{counts.synonym_edges} synonym pairs, {counts.errors} errors."
+    )
+    if counts.errors:
+        typer.echo(f"See what could not be used, and why: hybrid-ir inspect --root {root}")
 
 
 def _print_json(value: object) -> None:

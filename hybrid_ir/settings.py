@@ -199,6 +199,8 @@ class JobSettings(_Group):
     extract: StageResources = StageResources()
     encode: StageResources = StageResources()
     max_retries: Annotated[int, Field(ge=0)] = 3
+    lease_s: Annotated[float, Field(gt=0)] = 60.0
+    """A job that shows no life for so long loses its root to the next."""
     object_store_mb: Positive = 512
     """For a Ray that the command itself starts."""
 

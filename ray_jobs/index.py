@@ -21,61 +21,75 @@ from hybrid_ir import encoders
 from hybrid_ir import settings as settings_module
 from hybrid_ir.corpus.discover import discover
 from hybrid_ir.corpus.source import open_bytes
-from hybrid_ir.errors import BadInput, HybridIRError
+from hybrid_ir.errors import BadInput, Conflict, HybridIRError
 from hybrid_ir.extraction.load import load as load_extractor
 from hybrid_ir.index import layout, manifest, shard
 from hybrid_ir.index.manifest import Fingerprints, Manifest, Segment
-from hybrid_ir.index.plan import BuildPlan, light
+from hybrid_ir.index.plan import BuildPlan, light, plan_of
 from hybrid_ir.index.shard import SegmentPlan
 from hybrid_ir.index.tombstones import bury
+from hybrid_ir.lease import Holder, held
 from hybrid_ir.records import SourceFile
 from hybrid_ir.settings import BuildSettings, Settings
 from hybrid_ir.store import Store
 from ray_jobs.cluster import connected
-from ray_jobs.pipeline import Work, make_build, make_segment, shard_count, write_report
+from ray_jobs.pipeline import Work, make_build, make_segment, merge_segments, shard_count, write_report
 from ray_jobs.progress import Reporter
 
 
-def index(corpus: Sequence[str], root: str, settings: Settings, reporter: Reporter) -> Manifest:
-    """Build and publish an index of the corpus; the same corpus and settings give the same build."""
+def index(corpus: Sequence[str], root: str, settings: Settings, reporter: Reporter, wait_s: float = 0.0) -> Manifest:
+    """Build and publish an index of the corpus; the same corpus and settings give the same build.
+
+    Like the other jobs here it is the root's only writer; it waits up to ``wait_s`` seconds for
+    another to end.
+    """
     start, store, build = time.monotonic(), Store(root), settings.build
     files = discover(corpus)
     fingerprints = fingerprints_of(build)
     segment_id = _segment_id(files, build, fingerprints, reporter)
     build_id = manifest.digest(segment_id, build.graph)
-    if (made := _existing(store, build_id, reporter)) is not None:
+    if (made := _existing(store, build_id, manifest.current(store), reporter)) is not None:
         return made
     work = Work()
-    with connected(settings.job):
+    with held(store, settings.job.lease_s, wait_s) as holder, connected(settings.job):
+        expected = manifest.current(store)
         segment_plan = SegmentPlan(store, segment_id, shard_count(build, files), build)
         segment = make_segment(segment_plan, files, settings.job, reporter, work)
         plan = BuildPlan(store, build_id, build, (light(segment),))
         made = make_build(plan, [segment], fingerprints, settings.job, reporter, work)
-    return _publish(plan, made, start, reporter, work, segment_id)
+        write_report(plan, made, time.monotonic() - start, reporter, work)
+        _publish(plan, made, expected, holder, segment_id)
+    return made
 
 
 def update(
-    root: str, add: Sequence[str], delete: Sequence[str], settings: Settings | None, reporter: Reporter
+    root: str,
+    add: Sequence[str],
+    delete: Sequence[str],
+    settings: Settings | None,
+    reporter: Reporter,
+    wait_s: float = 0.0,
 ) -> Manifest:
     """Add or replace documents and delete others, as a new segment and a new build over all live ones.
 
     The build settings are those of the published build; ``settings`` gives only the job's.
     Ids to be deleted that are not in the index are named and otherwise ignored.
     """
-    start, store = time.monotonic(), Store(root)
-    previous = manifest.read(store)
-    build, job = previous.settings, (settings or Settings()).job
+    start, store, job = time.monotonic(), Store(root), (settings or Settings()).job
+    manifest.read(store)  # a root without an index is no place for a lease
     files = discover(add) if add else []
     if not files and not delete:
         raise BadInput("Nothing to do: name files with --add or document ids with --delete.")
-    fingerprints = fingerprints_of(build)
-    if fingerprints != previous.fingerprints:
-        raise BadInput(
-            f"{root} was built with other models than are installed here; index the corpus again "
-            "(hybrid-ir index), or install the models it was built with."
-        )
-    work, segments = Work(), list(previous.segments)
-    with connected(job):
+    work = Work()
+    with held(store, job.lease_s, wait_s) as holder, connected(job):
+        previous = manifest.read(store)
+        build, segments = previous.settings, list(previous.segments)
+        fingerprints = fingerprints_of(build)
+        if fingerprints != previous.fingerprints:
+            raise Conflict(
+                f"{root} was built with other models than are installed here; index the corpus again "
+                "(hybrid-ir index), or install the models it was built with."
+            )
         added: Segment | None = None
         segment_id = ""
         if files:
@@ -89,20 +103,50 @@ def update(
         burial = bury(store, previous, added, delete)
         for document_id in burial.unknown[:10]:
             reporter.say(f"Not in the index: {document_id}")
-        dead = list(zip(*(burial.table[name].to_pylist() for name in ("segment", "document_id")), strict=True))
-        build_id = manifest.digest([segment.id for segment in segments], dead, build.graph)
-        if build_id == previous.build_id or (not added and not burial.deleted):
+        if not added and not burial.deleted:
             reporter.say("Nothing changed.")
             return previous
-        if (made := _existing(store, build_id, reporter)) is not None:
+        dead = list(zip(*(burial.table[name].to_pylist() for name in ("segment", "document_id")), strict=True))
+        build_id = manifest.digest([segment.id for segment in segments], dead, build.graph)
+        if (made := _existing(store, build_id, previous.build_id, reporter)) is not None:
             return made
         build_plan = BuildPlan(store, build_id, build, tuple(map(light, segments)), previous.build_id)
         if burial.table.num_rows:
             store.write_table(build_plan.tombstones, burial.table)
         made = make_build(build_plan, segments, fingerprints, job, reporter, work)
+        write_report(build_plan, made, time.monotonic() - start, reporter, work)
+        _publish(build_plan, made, previous.build_id, holder, segment_id)
     documents = added.documents - burial.replaced if added else 0
     reporter.say(f"{documents} documents added, {burial.replaced} replaced, {burial.deleted} deleted.")
-    return _publish(build_plan, made, start, reporter, work, segment_id)
+    return made
+
+
+def compact(root: str, settings: Settings | None, reporter: Reporter, wait_s: float = 0.0) -> Manifest:
+    """Merge the published build's segments into one, without what is dead, and publish that.
+
+    No model is asked for anything.  Old segments stay until ``gc``.
+    """
+    start, store, job, work = time.monotonic(), Store(root), (settings or Settings()).job, Work()
+    manifest.read(store)
+    with held(store, job.lease_s, wait_s) as holder, connected(job):
+        previous = manifest.read(store)
+        build, old = previous.settings, plan_of(store, previous)
+        if len(previous.segments) == 1 and not store.exists(old.tombstones):
+            reporter.say("There is one segment and nothing dead in it; nothing to do.")
+            return previous
+        segment_id = manifest.digest("compact", previous.build_id)
+        shards = max(segment.shards for segment in previous.segments)
+        segment = merge_segments(SegmentPlan(store, segment_id, shards, build), old, job, reporter)
+        build_id = manifest.digest(segment_id, build.graph)
+        if (made := _existing(store, build_id, previous.build_id, reporter)) is not None:
+            return made
+        # Chunks have new numbers, so nothing but names and vectors is taken over (from the cache).
+        plan = BuildPlan(store, build_id, build, (light(segment),))
+        made = make_build(plan, [segment], previous.fingerprints, job, reporter, work)
+        made = made.model_copy(update={"parent": previous.build_id})
+        write_report(plan, made, time.monotonic() - start, reporter, work)
+        _publish(plan, made, previous.build_id, holder, segment_id)
+    return made
 
 
 def fingerprints_of(build: BuildSettings) -> Fingerprints:
@@ -128,25 +172,23 @@ def _segment_id(
     return manifest.digest(shard.VERSION, sorted(contents), made_from, fingerprints)
 
 
-def _existing(store: Store, build_id: str, reporter: Reporter) -> Manifest | None:
+def _existing(store: Store, build_id: str, expected: str | None, reporter: Reporter) -> Manifest | None:
     """A build that was made before, published again."""
     if not store.exists(layout.manifest(build_id)):
         return None
     made = manifest.read(store, build_id)
-    manifest.publish(store, made)
+    manifest.publish(store, made, expected)
     reporter.say(f"Build {build_id} of these files and settings exists; nothing to do.")
     return made
 
 
-def _publish(
-    plan: BuildPlan, made: Manifest, start: float, reporter: Reporter, work: Work, segment_id: str
-) -> Manifest:
-    write_report(plan, made, time.monotonic() - start, reporter, work)
-    manifest.publish(plan.store, made)
+def _publish(plan: BuildPlan, made: Manifest, expected: str | None, holder: Holder, segment_id: str) -> None:
+    """The last step, taken only by a job that still holds its root."""
+    holder.check()
+    manifest.publish(plan.store, made, expected)
     for finished in (segment_id, plan.build_id):
         if finished:
             plan.store.remove(layout.work(finished))
-    return made
 
 
 def _sha256(file: SourceFile) -> str:
@@ -166,15 +208,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--update", action="store_true", help="change the published build instead of making one")
     parser.add_argument("--add", nargs="+", default=[], help="with --update: files, folders or globs")
     parser.add_argument("--delete", nargs="+", default=[], help="with --update: document ids")
+    parser.add_argument("--wait", type=float, default=0.0, help="seconds to wait for another job on this root")
     given = parser.parse_args(arguments)
     if given.update == bool(given.corpus):
         parser.error("give either --corpus, or --update with --add or --delete")
     try:
         settings = settings_module.load(given.config) if given.config else Settings()
         if given.update:
-            done = update(given.root, given.add, given.delete, settings, Reporter())
+            done = update(given.root, given.add, given.delete, settings, Reporter(), given.wait)
         else:
-            done = index(given.corpus, given.root, settings, Reporter())
+            done = index(given.corpus, given.root, settings, Reporter(), given.wait)
     except HybridIRError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code

@@ -76,7 +76,21 @@ def make_segment(
     extracted, encoded = _results(rows, "extract"), _results(rows, "encode")
     work.chunks_extracted += sum(result.computed for result in extracted if not result.skipped)
     work.chunks_encoded += sum(result.computed for result in encoded if not result.skipped)
-    results = [*chunked, *extracted, *encoded]
+    return _whole(plan, chunked, [*extracted, *encoded], reporter)
+
+
+def merge_segments(plan: SegmentPlan, old: BuildPlan, job: JobSettings, reporter: Reporter) -> Segment:
+    """One segment of the live rows of a build's segments."""
+    shards = [{"shard": number} for number in range(plan.shards)]
+    merging = stages.run(shards, (stages.merge, (plan, old), job.read))
+    return _whole(plan, _results(reporter.follow("merge", merging, len(shards)), "merge"), [], reporter)
+
+
+def _whole(
+    plan: SegmentPlan, chunked: Sequence[StageResult], later: Sequence[StageResult], reporter: Reporter
+) -> Segment:
+    """The segment with its FAISS shards."""
+    results = [*chunked, *later]
     written: dict[str, FileEntry] = {name: entry for result in results for name, entry in result.files.items()}
     counts = tuple(result.chunks for result in chunked)
     groups = dense_shards.dense_groups(counts, plan.settings.vectors_per_shard)

@@ -16,7 +16,7 @@ from ray.exceptions import RayTaskError
 from hybrid_ir import encoders
 from hybrid_ir.errors import HybridIRError
 from hybrid_ir.extraction.load import load as load_extractor
-from hybrid_ir.index import entity_parts, links, shard
+from hybrid_ir.index import compaction, entity_parts, links, shard
 from hybrid_ir.index.plan import BuildPlan
 from hybrid_ir.index.shard import SegmentPlan
 from hybrid_ir.records import SourceFile
@@ -34,6 +34,10 @@ def read(row: Row, plan: SegmentPlan) -> Row:
 
 def chunk(row: Row, plan: SegmentPlan) -> Row:
     return {"chunk": shard.chunk(plan, row["shard"]).model_dump_json()}
+
+
+def merge(row: Row, plans: tuple[SegmentPlan, BuildPlan]) -> Row:
+    return {"merge": compaction.merge(*plans, row["shard"]).model_dump_json()}
 
 
 class Extract:

@@ -26,7 +26,9 @@ def run(capsys, monkeypatch):
     return call
 
 
-@pytest.mark.parametrize("command", ["index", "ask", "retrieve", "serve", "inspect", "verify"])
+@pytest.mark.parametrize(
+    "command", ["index", "update", "compact", "rollback", "gc", "ask", "retrieve", "serve", "inspect", "verify"]
+)
 def test_every_command_explains_itself(run, command):
     code, out, _ = run(command, "--help")
     assert code == 0
@@ -45,6 +47,10 @@ def test_help_says_what_this_is_not(run):
         (["retrieve", "q", "--root", "ROOT"], "hybrid-ir index --corpus"),
         (["verify", "--root", "ROOT"], "holds no index"),
         (["inspect", "--root", "ROOT"], "holds no index"),
+        (["gc", "--root", "ROOT"], "holds no index"),
+        (["rollback", "--root", "ROOT"], "holds no index"),
+        (["compact", "--root", "ROOT"], "holds no index"),
+        (["update", "--root", "ROOT", "--delete", "x"], "holds no index"),
         (["ask", "q"], "either --root"),
         (["ask", "q", "--root", "ROOT", "--option", "Aspirin"], "write it as A=text"),
         (["ask", "q", "--root", "ROOT", "--option", "A=x", "--option", "A=y"], "given twice"),
@@ -164,7 +170,7 @@ def test_a_damaged_file_is_found(run, tmp_path):
         counts=manifest.Counts(**counts),
         files={"segments/s/x": entry},
     )
-    manifest.publish(store, made)
+    manifest.publish(store, made, None)
     assert run("verify", "--root", tmp_path)[0] == 0
     (tmp_path / "segments/s/x").write_bytes(b"other")
     code, out, _ = run("verify", "--root", tmp_path)

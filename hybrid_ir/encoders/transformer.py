@@ -129,11 +129,6 @@ class TransformerEncoder:
         return self._passages.encode(texts, self._settings.max_passage_tokens)
 
 
-def load(settings: EncoderSettings) -> TransformerEncoder:
-    """The encoder that the settings name; a missing model is a :class:`BadInput` that says what to do."""
-    return TransformerEncoder(settings)
-
-
 def _device(wanted: str) -> torch.device:
     if wanted == "auto":
         wanted = "cuda" if torch.cuda.is_available() else "cpu"

@@ -51,13 +51,18 @@ class ChunkStore:
         return self._group(shard, group)[row]
 
     def by_id(self, chunk_id: str) -> Chunk:
+        """Raises NotFound."""
+        return self.locate(chunk_id)[2]
+
+    def locate(self, chunk_id: str) -> tuple[str, int, Chunk]:
+        """(segment id, shard, chunk) of a live chunk.  Raises NotFound."""
         document_id, _, position = chunk_id.rpartition("#")
         if document_id and position.isdigit():
             for segment_id, shards in self._segments:
                 if (segment_id, document_id) in self._dead:
                     continue
-                name = layout.shard(segment_id, "chunks", layout.shard_of(document_id, shards))
-                file = self._store.open_parquet(name)
+                shard = layout.shard_of(document_id, shards)
+                file = self._store.open_parquet(layout.shard(segment_id, "chunks", shard))
                 for group in range(file.num_row_groups):
                     statistics = file.metadata.row_group(group).column(0).statistics
                     if statistics is not None and not statistics.min <= chunk_id <= statistics.max:
@@ -65,7 +70,7 @@ class ChunkStore:
                     table = file.read_row_group(group)
                     found = table.filter(pc.equal(table["id"], chunk_id))
                     if found.num_rows:
-                        return tables.chunks_of(found)[0]
+                        return segment_id, shard, tables.chunks_of(found)[0]
         raise NotFound(
             f"No chunk {chunk_id!r} in build {self._build_id}. A chunk's id is its document's id, #, and a number."
         )

@@ -68,15 +68,11 @@ def error_kinds(rows: list[dict[str, str]]) -> list[ErrorKind]:
 
 def chunk(store: Store, manifest: Manifest, chunk_id: str) -> ChunkContents:
     """One chunk by its id.  Raises NotFound."""
-    found = ChunkStore(store, manifest).by_id(chunk_id)
-    mentions: list[str] = []
-    triples: list[tuple[str, str, str]] = []
-    for segment in manifest.segments:
-        shard = layout.shard_of(found.document_id, segment.shards)
-        where: list[tuple[str, str, object]] = [("chunk_id", "=", chunk_id)]
-        mentions += store.read_table(layout.shard(segment.id, "mentions", shard), where=where)["name"].to_pylist()
-        rows = store.read_table(layout.shard(segment.id, "triples", shard), where=where).to_pylist()
-        triples += [(row["head"], row["relation"], row["tail"]) for row in rows]
+    segment_id, shard, found = ChunkStore(store, manifest).locate(chunk_id)
+    where: list[tuple[str, str, object]] = [("chunk_id", "=", chunk_id)]
+    mentions = store.read_table(layout.shard(segment_id, "mentions", shard), where=where)["name"].to_pylist()
+    rows = store.read_table(layout.shard(segment_id, "triples", shard), where=where).to_pylist()
+    triples = [(row["head"], row["relation"], row["tail"]) for row in rows]
     return ChunkContents(chunk=found, mentions=tuple(mentions), triples=tuple(triples))
 
 

@@ -84,10 +84,22 @@ def digest(*parts: Any) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
-def publish(store: Store, manifest: Manifest) -> None:
-    """Write the manifest, then point ``CURRENT`` at it: the last two writes of a job."""
+def publish(store: Store, manifest: Manifest, expected: str | None) -> None:
+    """Write the manifest, then point ``CURRENT`` at it: the last two writes of a job.
+
+    ``expected``: the build that ``CURRENT`` named when the job began; None: there was none.  Raises
+    :class:`Conflict` where another was published since.
+    """
     store.write(layout.manifest(manifest.build_id), (manifest.model_dump_json(indent=1) + "\n").encode())
-    store.write(layout.CURRENT, f"{manifest.build_id}\n".encode())
+    data, version = store.read_version(layout.CURRENT)
+    found = None if data is None else data.decode("ascii", "replace").strip()
+    if found == manifest.build_id:
+        return
+    if found != expected or not store.replace(layout.CURRENT, f"{manifest.build_id}\n".encode(), version):
+        raise Conflict(
+            f"{store.uri}: build {current(store)} was published while this job ran, so {manifest.build_id} was not. "
+            "It is whole and kept: to publish it, run the same command again."
+        )
 
 
 def current(store: Store) -> str | None:

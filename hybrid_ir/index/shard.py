@@ -69,7 +69,7 @@ class SegmentPlan:
 
 def read(plan: SegmentPlan, part: str, files: Sequence[SourceFile]) -> StageResult:
     """Parse a few files and lay their records out by shard, as ``work/…/parsed/<part>-<n>.parquet``."""
-    if (done := _done(plan, f"read-{part}", 0)) is not None:
+    if (done := stage_done(plan, f"read-{part}", 0)) is not None:
         return done
     records = (record for file in files for record in read_file(file, plan.settings.reader))
     rows = errors = 0
@@ -79,12 +79,12 @@ def read(plan: SegmentPlan, part: str, files: Sequence[SourceFile]) -> StageResu
         plan.store.write_table(
             f"{layout.work(plan.segment_id)}/parsed/{part}-{number:05d}.parquet", _parsed_table(plan.shards, batch)
         )
-    return _finish(plan, StageResult(stage=f"read-{part}", shard=0, rows=rows, errors=errors))
+    return finish_stage(plan, StageResult(stage=f"read-{part}", shard=0, rows=rows, errors=errors))
 
 
 def chunk(plan: SegmentPlan, shard: int) -> StageResult:
     """Gather a shard's documents from all parts, settle duplicates, and cut them into chunks."""
-    if (done := _done(plan, "chunk", shard)) is not None:
+    if (done := stage_done(plan, "chunk", shard)) is not None:
         return done
     records: list[Document | Deletion] = []
     errors: list[ErrorRecord] = []
@@ -126,12 +126,12 @@ def chunk(plan: SegmentPlan, shard: int) -> StageResult:
     result = StageResult(
         stage="chunk", shard=shard, rows=len(rows), chunks=len(chunks), errors=len(errors), files=files
     )
-    return _finish(plan, result)
+    return finish_stage(plan, result)
 
 
 def extract(plan: SegmentPlan, shard: int, extractor: Extractor) -> StageResult:
     """Mentions and triples of every chunk; a chunk that fails becomes an error record."""
-    if (done := _done(plan, "extract", shard)) is not None:
+    if (done := stage_done(plan, "extract", shard)) is not None:
         return done
     chunks = load_chunks(plan, shard)
     results, computed = _extractions(plan, shard, chunks, extractor)
@@ -160,12 +160,12 @@ def extract(plan: SegmentPlan, shard: int, extractor: Extractor) -> StageResult:
     result = StageResult(
         stage="extract", shard=shard, rows=len(chunks), computed=computed, errors=len(errors), files=files
     )
-    return _finish(plan, result)
+    return finish_stage(plan, result)
 
 
 def encode(plan: SegmentPlan, shard: int, encoder: Encoder) -> StageResult:
     """One vector a chunk, shape (chunks, dimension), in the order of the chunk table."""
-    if (done := _done(plan, "encode", shard)) is not None:
+    if (done := stage_done(plan, "encode", shard)) is not None:
         return done
     chunks = load_chunks(plan, shard)
     vectors, computed = _vectors(plan, shard, chunks, encoder)
@@ -183,7 +183,7 @@ def encode(plan: SegmentPlan, shard: int, encoder: Encoder) -> StageResult:
     result = StageResult(
         stage="encode", shard=shard, rows=len(chunks), computed=computed, errors=len(errors), files=files
     )
-    return _finish(plan, result)
+    return finish_stage(plan, result)
 
 
 def _extractions(
@@ -248,14 +248,16 @@ def _name(plan: SegmentPlan, kind: str, shard: int) -> str:
     return layout.shard(plan.segment_id, kind, shard)
 
 
-def _done(plan: SegmentPlan, stage: str, shard: int) -> StageResult | None:
+def stage_done(plan: SegmentPlan, stage: str, shard: int) -> StageResult | None:
+    """What a stage did to a shard, where its marker says that it is whole."""
     name = layout.marker(plan.segment_id, stage, shard)
     if not plan.store.exists(name):
         return None
     return StageResult.model_validate_json(plan.store.read(name)).model_copy(update={"skipped": True})
 
 
-def _finish(plan: SegmentPlan, result: StageResult) -> StageResult:
+def finish_stage(plan: SegmentPlan, result: StageResult) -> StageResult:
+    """Write the marker: the last thing a stage does."""
     name = layout.marker(plan.segment_id, result.stage, result.shard)
     plan.store.write(name, result.model_dump_json(exclude={"skipped", "computed"}).encode())
     return result

@@ -29,7 +29,7 @@ class FusedRetriever:
         """The k best chunks, duplicates by content folded into the best placed.
 
         A path that fails or passes ``timeout_s`` is named in ``degraded`` and the others serve;
-        if none serves, its error is raised.
+        if none serves, one's error is raised, or TimeoutError where all were late.
         """
         names = self._names(paths)
         if k < 1:
@@ -54,9 +54,10 @@ class FusedRetriever:
             else:
                 rankings[name], seconds[name] = result
         if not rankings:
-            raise failures[0] if isinstance(failures[0], HybridIRError) else RuntimeError("No path served") from (
-                failures[0]
-            )
+            if all(isinstance(failure, TimeoutError) for failure in failures):
+                raise TimeoutError(f"No path answered within {timeout_s} s")
+            readable = [failure for failure in failures if isinstance(failure, HybridIRError)]
+            raise readable[0] if readable else RuntimeError("No path served") from failures[0]
         links = tuple(link for name in names if name in rankings for link in rankings[name].links)
         evidence = await asyncio.to_thread(self._evidence, rankings, k)
         return Retrieval(query=query.text, evidence=evidence, links=links, degraded=tuple(degraded), seconds=seconds)

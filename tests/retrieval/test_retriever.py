@@ -60,6 +60,10 @@ def test_when_no_path_serves_the_reason_is_raised():
         retrieve({"graph": Listed(error=Damaged("broken file")), "dense": Listed(error=Damaged("broken file"))})
     with pytest.raises(RuntimeError):
         retrieve({"dense": Listed(error=ValueError("x"))})
+    with pytest.raises(TimeoutError):
+        retrieve({"graph": Listed(wait=5), "dense": Listed(wait=5)}, timeout_s=0.05)
+    with pytest.raises(Damaged):
+        retrieve({"graph": Listed(error=ValueError("x")), "dense": Listed(error=Damaged("file"))})
 
 
 def test_a_repeated_text_is_folded_into_its_best_place():
