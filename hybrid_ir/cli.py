@@ -28,7 +28,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-EXTRAS = {"torch": "local", "transformers": "local", "spacy": "local", "faiss": "cpu", "ray": "ray"}
+EXTRAS = {"torch": "local", "transformers": "local", "spacy": "local", "faiss": "cpu", "ray": "ray", "botocore": "s3"}
 """Which extra of this project brings a package that may be missing."""
 
 Root = Annotated[str, typer.Option("--root", help="Where the index lies: a folder, or s3://bucket/prefix.")]

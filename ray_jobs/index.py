@@ -48,11 +48,14 @@ def index(corpus: Sequence[str], root: str, settings: Settings, reporter: Report
     fingerprints = fingerprints_of(build)
     segment_id = _segment_id(files, build, fingerprints, reporter)
     build_id = manifest.digest(segment_id, build.graph)
-    if (made := _existing(store, build_id, manifest.current(store), reporter)) is not None:
+    if manifest.current(store) == build_id and (made := _existing(store, build_id, build_id, reporter)) is not None:
         return made
     work = Work()
     with held(store, settings.job.lease_s, wait_s) as holder, connected(settings.job):
         expected = manifest.current(store)
+        # Made before, perhaps by the job that this one waited for.  Not published past a job that still writes.
+        if (made := _existing(store, build_id, expected, reporter)) is not None:
+            return made
         segment_plan = SegmentPlan(store, segment_id, shard_count(build, files), build)
         segment = make_segment(segment_plan, files, settings.job, reporter, work)
         plan = BuildPlan(store, build_id, build, (light(segment),))
