@@ -42,3 +42,10 @@ class Unavailable(HybridIRError):
 
     exit_code = 6
     http_status = 503
+
+
+class Failed(HybridIRError):
+    """Something outside the data failed: a disk is full, a worker died too often.  Running again goes on."""
+
+    exit_code = 6
+    http_status = 503

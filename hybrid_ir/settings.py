@@ -190,6 +190,8 @@ class StageResources(_Group):
     min_workers: Positive = 1
     max_workers: Positive | None = None
     """``None``: as many as the cluster has room for, one for each CPU or GPU the stage asks."""
+    max_retries: Annotated[int, Field(ge=0)] = 3
+    """How often a worker that died is started again, and its work given to another."""
 
 
 class JobSettings(_Group):
@@ -198,7 +200,6 @@ class JobSettings(_Group):
     read: StageResources = StageResources()
     extract: StageResources = StageResources()
     encode: StageResources = StageResources()
-    max_retries: Annotated[int, Field(ge=0)] = 3
     lease_s: Annotated[float, Field(gt=0)] = 60.0
     """A job that shows no life for so long loses its root to the next."""
     object_store_mb: Positive = 512

@@ -64,7 +64,7 @@ def make_segment(
     chunked = _results(
         reporter.follow("chunk", stages.run(shards, (stages.chunk, plan, job.read)), len(shards)), "chunk"
     )
-    _check_errors(plan, chunked)
+    _check_errors(plan, "documents", "errors-read", chunked, sum(result.rows for result in chunked))
     rows = list(
         reporter.follow(
             "extract and encode",
@@ -76,6 +76,9 @@ def make_segment(
     extracted, encoded = _results(rows, "extract"), _results(rows, "encode")
     work.chunks_extracted += sum(result.computed for result in extracted if not result.skipped)
     work.chunks_encoded += sum(result.computed for result in encoded if not result.skipped)
+    for kind, results in (("errors-extract", extracted), ("errors-encode", encoded)):
+        failed = sum(result.errors for result in results)
+        _check_errors(plan, "chunks", kind, results, sum(result.rows for result in results) - failed)
     return _whole(plan, chunked, [*extracted, *encoded], reporter)
 
 
@@ -156,17 +159,17 @@ def _results(rows: Iterable[stages.Row], column: str) -> list[StageResult]:
     return sorted(results, key=lambda result: result.shard)
 
 
-def _check_errors(plan: SegmentPlan, chunked: Sequence[StageResult]) -> None:
+def _check_errors(plan: SegmentPlan, what: str, kind: str, results: Sequence[StageResult], good: int) -> None:
     """End the job where too little of the corpus could be used, saying why."""
-    documents, errors = sum(result.rows for result in chunked), sum(result.errors for result in chunked)
-    share = errors / (documents + errors) if documents + errors else 1.0
-    if documents and share <= plan.settings.max_error_share:
+    errors = sum(result.errors for result in results)
+    share = errors / (good + errors) if good + errors else 1.0
+    if good and share <= plan.settings.max_error_share:
         return
     reasons: list[str] = []
     for number in range(plan.shards):
-        table = plan.store.read_table(layout.shard(plan.segment_id, "errors-read", number))
+        table = plan.store.read_table(layout.shard(plan.segment_id, kind, number))
         reasons += [f"{row['source']}: {row['reason']}" for row in table.to_pylist()]
     first = "\n  ".join(sorted(reasons)[:5])
     more = f"\n  … and {len(reasons) - 5} more" if len(reasons) > 5 else ""
-    what = "No document could be read" if not documents else f"{errors} of {documents + errors} documents failed"
-    raise BadInput(f"{what}; nothing was published. The reasons:\n  {first or 'no records in the files'}{more}")
+    summary = f"{errors} of {good + errors} {what} failed" if good else f"No {what[:-1]} could be used"
+    raise BadInput(f"{summary}; nothing was published. The reasons:\n  {first or 'no records in the files'}{more}")

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import ray.data
-from ray.exceptions import RayTaskError
+from ray.exceptions import NodeDiedError, OutOfMemoryError, RayActorError, RayError, WorkerCrashedError
 
 from hybrid_ir import encoders
-from hybrid_ir.errors import HybridIRError
+from hybrid_ir.errors import Failed, HybridIRError
 from hybrid_ir.extraction.load import load as load_extractor
 from hybrid_ir.index import compaction, entity_parts, links, shard
 from hybrid_ir.index.plan import BuildPlan
@@ -93,20 +93,35 @@ def run(rows: Sequence[Row], *stages: Stage) -> Iterator[Row]:
         largest = max(resources.min_workers, min(resources.max_workers or _room(resources), len(rows)))
         if isinstance(stage, type):
             smallest = min(resources.min_workers, len(rows))
-            pool = ray.data.ActorPoolStrategy(min_size=smallest, max_size=largest)
-            how: dict[str, Any] = {"compute": pool, "fn_constructor_args": (plan,)}
+            pool: Any = ray.data.ActorPoolStrategy(min_size=smallest, max_size=largest)
+            retries = {"max_restarts": resources.max_retries, "max_task_retries": resources.max_retries}
+            how: dict[str, Any] = {"compute": pool, "fn_constructor_args": (plan,), **retries}
         else:
-            how = {"compute": ray.data.TaskPoolStrategy(size=largest), "fn_args": (plan,)}
+            pool = ray.data.TaskPoolStrategy(size=largest)
+            how = {"compute": pool, "fn_args": (plan,), "max_retries": resources.max_retries}
         dataset = dataset.map(stage, num_cpus=resources.num_cpus, num_gpus=resources.num_gpus or None, **how)
     try:
         yield from dataset.iter_rows()
-    except RayTaskError as error:
-        cause: BaseException | None = error
-        while cause is not None and not isinstance(cause, HybridIRError):
-            cause = getattr(cause, "cause", None) or cause.__cause__
-        if cause is not None:
-            raise cause from None
-        raise
+    except RayError as error:
+        raise _readable(error) from error
+
+
+def _readable(error: RayError) -> Exception:
+    """The library's own error where a stage raised one; a sentence where the machine was at fault; else the error."""
+    causes: list[BaseException] = [error]
+    while (cause := getattr(causes[-1], "cause", None) or causes[-1].__cause__) is not None:
+        causes.append(cause)
+    own = [cause for cause in causes if isinstance(cause, HybridIRError)]
+    if own:
+        return own[0]
+    again = "Nothing was published. Run the same command again: finished work is kept."
+    for cause in causes:
+        if isinstance(cause, OSError):
+            return Failed(f"A worker could not read or write: {cause}. {again}")
+        if isinstance(cause, RayActorError | WorkerCrashedError | NodeDiedError | OutOfMemoryError):
+            reason = str(cause).strip().splitlines()[0]
+            return Failed(f"A worker died more often than it is restarted ({reason}). {again}")
+    return error
 
 
 def _room(resources: StageResources) -> int:

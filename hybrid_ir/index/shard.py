@@ -7,21 +7,17 @@ where it was.  File names depend on the shard alone, so a task run twice overwri
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pydantic import Field
 
 from hybrid_ir.corpus.chunker import chunk as chunk_document
 from hybrid_ir.corpus.formats import read as read_file
 from hybrid_ir.corpus.revisions import resolve
-from hybrid_ir.index import layout, tables
-from hybrid_ir.index.cache import Cache, key
+from hybrid_ir.index import computed, layout, tables
 from hybrid_ir.records import Chunk, Deletion, Document, ErrorRecord, Record, SourceFile
 from hybrid_ir.roles import Encoder, Extractor
 from hybrid_ir.settings import BuildSettings
@@ -134,7 +130,7 @@ def extract(plan: SegmentPlan, shard: int, extractor: Extractor) -> StageResult:
     if (done := stage_done(plan, "extract", shard)) is not None:
         return done
     chunks = load_chunks(plan, shard)
-    results, computed = _extractions(plan, shard, chunks, extractor)
+    results, fresh = computed.extractions(plan.store, plan.segment_id, shard, plan.shards, chunks, extractor)
     mentions: list[dict[str, object]] = []
     triples: list[dict[str, object]] = []
     errors: list[ErrorRecord] = []
@@ -158,7 +154,7 @@ def extract(plan: SegmentPlan, shard: int, extractor: Extractor) -> StageResult:
         )
     }
     result = StageResult(
-        stage="extract", shard=shard, rows=len(chunks), computed=computed, errors=len(errors), files=files
+        stage="extract", shard=shard, rows=len(chunks), computed=fresh, errors=len(errors), files=files
     )
     return finish_stage(plan, result)
 
@@ -168,9 +164,9 @@ def encode(plan: SegmentPlan, shard: int, encoder: Encoder) -> StageResult:
     if (done := stage_done(plan, "encode", shard)) is not None:
         return done
     chunks = load_chunks(plan, shard)
-    vectors, computed = _vectors(plan, shard, chunks, encoder)
+    vectors, fresh = computed.vectors(plan.store, plan.segment_id, shard, plan.shards, chunks, encoder)
     broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
-    reason = "The encoder gave NaN or infinite values."
+    reason = "The encoder failed, or gave NaN or infinite values."
     errors = [
         ErrorRecord(subject=chunks[row].id, source=chunks[row].source, stage="encode", reason=reason)
         for row in broken.tolist()
@@ -180,58 +176,8 @@ def encode(plan: SegmentPlan, shard: int, encoder: Encoder) -> StageResult:
     files = {name: plan.store.write_array(name, vectors)}
     name = _name(plan, "errors-encode", shard)
     files[name] = plan.store.write_table(name, tables.error_table(errors))
-    result = StageResult(
-        stage="encode", shard=shard, rows=len(chunks), computed=computed, errors=len(errors), files=files
-    )
+    result = StageResult(stage="encode", shard=shard, rows=len(chunks), computed=fresh, errors=len(errors), files=files)
     return finish_stage(plan, result)
-
-
-def _extractions(
-    plan: SegmentPlan, shard: int, chunks: Sequence[Chunk], extractor: Extractor
-) -> tuple[list[dict[str, Any] | str], int]:
-    """Each chunk's mentions and triples, or the reason why there are none; and how many were computed."""
-    cache = Cache(plan.store, "extraction", extractor.fingerprint, pa.string())
-    keys = [key(piece.title, piece.section, piece.kind, piece.text, int(piece.position == 0)) for piece in chunks]
-    buckets = layout.buckets_of(shard, plan.shards)
-    known: dict[bytes, dict[str, Any] | str] = {k: json.loads(v) for k, v in cache.get(buckets, keys).items()}
-    missing = [row for row, k in enumerate(keys) if k not in known]
-    fresh: dict[bytes, tuple[int, bytes, str]] = {}
-    for row, found in zip(missing, extractor.extract([chunks[row] for row in missing]), strict=True):
-        if isinstance(found, str):
-            known[keys[row]] = found
-            continue
-        value = {
-            "mentions": list(dict.fromkeys(found.mentions)),
-            "triples": list(dict.fromkeys((t.head, t.relation, t.tail) for t in found.triples)),
-        }
-        known[keys[row]] = value
-        fresh[keys[row]] = (layout.bucket_of(chunks[row].document_id), keys[row], json.dumps(value, ensure_ascii=False))
-    cache.put(buckets, f"{plan.segment_id}-{shard:05d}", list(fresh.values()))
-    return [known[k] for k in keys], len(missing)
-
-
-def _vectors(
-    plan: SegmentPlan, shard: int, chunks: Sequence[Chunk], encoder: Encoder
-) -> tuple[NDArray[np.float32], int]:
-    """Vectors of shape (chunks, dimension), and how many were computed."""
-    titles = [" - ".join(part for part in (piece.title, piece.section) if part) for piece in chunks]
-    keys = [key(title, piece.text) for title, piece in zip(titles, chunks, strict=True)]
-    cache = Cache(plan.store, "vectors", encoder.fingerprint, pa.list_(pa.float32(), encoder.dimension))
-    buckets = layout.buckets_of(shard, plan.shards)
-    known = cache.get(buckets, keys)
-    missing = [row for row, k in enumerate(keys) if k not in known]
-    vectors = np.zeros((len(chunks), encoder.dimension), np.float32)
-    for row, k in enumerate(keys):
-        if k in known:
-            vectors[row] = known[k]
-    vectors[missing] = encoder.encode_passages([titles[r] for r in missing], [chunks[r].text for r in missing])
-    fresh = {
-        keys[r]: (layout.bucket_of(chunks[r].document_id), keys[r], vectors[r])
-        for r in missing
-        if np.isfinite(vectors[r]).all()
-    }
-    cache.put(buckets, f"{plan.segment_id}-{shard:05d}", list(fresh.values()))
-    return vectors, len(missing)
 
 
 def finished(plan: SegmentPlan, stage: str) -> int:

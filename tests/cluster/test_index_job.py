@@ -116,7 +116,7 @@ def test_one_bad_document_is_a_record_and_an_unusable_corpus_publishes_nothing(c
     bad = tmp_path / "bad"
     bad.mkdir()
     (bad / "x.bin").write_bytes(bytes(range(256)))
-    with pytest.raises(BadInput, match=r"No document could be read; nothing was published.*\n.*x\.bin"):
+    with pytest.raises(BadInput, match=r"No document could be used; nothing was published.*\n.*x\.bin"):
         index([str(bad)], str(tmp_path / "none"), SETTINGS, Reporter(quiet=True))
     assert manifest.current(Store(str(tmp_path / "none"))) is None
 

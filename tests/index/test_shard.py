@@ -111,3 +111,47 @@ def test_the_same_documents_in_another_order_give_the_same_bytes(made):
         if "/chunks/" in name or "/documents/" in name or "/done/" in name:
             continue  # these hold the source file's name and line, which differ
         assert plan.store.sha256(name) == again.store.sha256(name), name
+
+
+class Stubborn(KeywordExtractor):
+    """Gives up on a whole batch that holds a chunk it cannot do, as a model may."""
+
+    def extract(self, chunks):
+        if any("number 7 " in chunk.text for chunk in chunks):
+            raise RuntimeError("out of patience")
+        return super().extract(chunks)
+
+
+def test_one_chunk_that_a_model_cannot_do_does_not_cost_its_batch(made, word_encoder):
+    class StubbornEncoder(word_encoder):
+        def encode_passages(self, titles, texts):
+            if any("number 3 " in text for text in texts):
+                raise RuntimeError("out of memory")
+            return super().encode_passages(titles, texts)
+
+    plan, results = made(DOCUMENTS, encoder=StubbornEncoder(), extractor=Stubborn())
+    assert {(r.stage, r.errors) for r in results if r.errors} == {("extract", 1), ("encode", 1)}
+    rows = [
+        row
+        for stage in ("extract", "encode")
+        for number in range(plan.shards)
+        for row in plan.store.read_table(layout.shard("seg", f"errors-{stage}", number)).to_pylist()
+    ]
+    assert {(row["subject"], row["stage"]) for row in rows} == {("d7#0", "extract"), ("d3#0", "encode")}
+    assert any("out of patience" in row["reason"] for row in rows)
+
+
+def test_what_failed_is_tried_again_and_what_was_done_is_not(made, word_encoder):
+    """Errors are no results: a second segment of the same documents asks the model only for them."""
+    plan, _ = made(DOCUMENTS, extractor=Stubborn(), root="one")
+    again = SegmentPlan(plan.store, "other", plan.shards, plan.settings)
+    extractor, encoder = KeywordExtractor(), word_encoder()
+    for number in range(plan.shards):
+        for kind in ("chunks", "documents"):
+            data = plan.store.read(layout.shard("seg", kind, number))
+            plan.store.write(layout.shard("other", kind, number), data)
+        shard.extract(again, number, extractor)
+        shard.encode(again, number, encoder)
+    assert extractor.chunks == 1
+    vectors = [plan.store.read(layout.shard(s, "vectors", 0)) for s in ("seg", "other")]
+    assert vectors[0] == vectors[1]
