@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -96,13 +97,18 @@ def compact(root: Root, config: Config = None, wait: Wait = 0.0, json_: AsJson =
 def rollback(
     root: Root,
     build: Annotated[str | None, typer.Argument(help="A build's id; default: the one before the published.")] = None,
+    wait: Wait = 0.0,
     json_: AsJson = False,
 ) -> None:
     """Publish an earlier build again."""
-    from hybrid_ir.index import retention
+    from hybrid_ir.index import manifest, retention
+    from hybrid_ir.lease import held
     from hybrid_ir.store import Store
 
-    _say_build(retention.rollback(Store(root), build), root, json_)
+    store = Store(root)
+    manifest.read(store)  # a root without an index is no place for a lease
+    with held(store, wait_s=wait):
+        _say_build(retention.rollback(store, build), root, json_)
 
 
 @app.command()
@@ -111,21 +117,26 @@ def gc(
     keep: Annotated[int, typer.Option(help="Builds to keep: the published one and those before it.")] = 2,
     cache: Annotated[bool, typer.Option("--cache", help="Cached model results as well.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Delete; without it, only say what would go.")] = False,
+    wait: Wait = 0.0,
     json_: AsJson = False,
 ) -> None:
     """Delete what no kept build needs, after saying what.  Not while a job is running on the root."""
-    from hybrid_ir.index import retention
+    from hybrid_ir.index import manifest, retention
+    from hybrid_ir.lease import held
     from hybrid_ir.store import Store
 
     store = Store(root)
-    found = retention.garbage(store, keep, cache)
-    if json_:
-        _print_json({"kept": found.kept, "builds": found.builds, "files": found.files, "bytes": found.bytes})
-    else:
-        kept, gone = ", ".join(found.kept), ", ".join(found.builds) or "none"
-        typer.echo(f"kept builds: {kept}; builds to go: {gone}; {len(found.files)} files, {found.bytes:,} bytes")
+    manifest.read(store)  # a root without an index is no place for a lease
+    with held(store, wait_s=wait) if yes else nullcontext():  # what no job is writing at the moment
+        found = retention.garbage(store, keep, cache)
+        if json_:
+            _print_json({"kept": found.kept, "builds": found.builds, "files": found.files, "bytes": found.bytes})
+        else:
+            kept, gone = ", ".join(found.kept), ", ".join(found.builds) or "none"
+            typer.echo(f"kept builds: {kept}; builds to go: {gone}; {len(found.files)} files, {found.bytes:,} bytes")
+        if yes:
+            retention.collect(store, found)
     if yes:
-        retention.collect(store, found)
         typer.echo("Deleted.", err=True)
     elif found.files:
         typer.echo(f"Nothing was deleted. To delete: hybrid-ir gc --root {root} --keep {keep} --yes", err=True)
