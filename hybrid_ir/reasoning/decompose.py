@@ -1,15 +1,27 @@
-"""Sub-questions without a language model: clauses and options first, bridges later."""
+"""Sub-questions without a language model: the parts of a question first; later, answers filled in and bridges.
+
+Round 1 asks the whole question and its parts (see ``plan.py``).  Later rounds ask what the
+evidence now allows: the question with the answer to a part in the part's place; for an answer
+that holds for one side of ``both by A and by B``, whether it holds for the other; and what the
+evidence names beside the question's own names (a bridge).  Every text is a sentence, or a name
+and a sentence; ``entities`` steers the graph.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
+from dataclasses import dataclass
+from itertools import zip_longest
 
 import numpy as np
 
-from hybrid_ir.reasoning.focus import Focus
-from hybrid_ir.reasoning.sentences import Reader
-from hybrid_ir.reasoning.support import Field
+from hybrid_ir.reasoning.focus import Focus, focus_of
+from hybrid_ir.reasoning.kinds import is_medical, is_vague
+from hybrid_ir.reasoning.plan import Part, Plan, plan_of, resolved
+from hybrid_ir.reasoning.sentences import Reader, Sentence
+from hybrid_ir.reasoning.spans import Span, best_spans
+from hybrid_ir.reasoning.support import Field, field_of, similarity
 from hybrid_ir.reasoning.words import content_words, names
 from hybrid_ir.records import LoopState, Question, SubQuestion
 
@@ -21,35 +33,44 @@ MIN_CLAUSE_WORDS = 2
 """A clause with fewer content words is no query."""
 MIN_NEED_WORDS = 4
 """``What is this complication called?`` needs the findings beside it."""
-WORDS_BEFORE = 4
-"""Words kept before a relative clause: ``the integrase inhibitor that binds antacids``."""
-BRIDGE_SENTENCES = 12
+BRIDGE_SENTENCES = 20
 """Bridges are sought in the best sentences only: the evidence of one round holds hundreds of entities."""
-BRIDGE_SHARE = 0.4
-"""A bridge is worth a query when it has this share of the value of the best sentence."""
 MIN_BRIDGE_RARITY = 0.3
 """What stands in most chunks of the evidence (``patient``, ``disease``) leads nowhere new."""
+PLAIN = 0.5
+"""Weight of a bridge that is an everyday word (``birth``, ``hold``): it names nothing in particular."""
+APART = 0.3
+"""What a bridge keeps that has nothing to do with any name of the question."""
+ROOT = 6
+"""Letters by which two words of one root begin."""
+CHOICES = 3
+MAX_CHOICE_QUERIES = 3
+"""Answers of another side that are asked in one query, and such queries for one side."""
+TRIED = 6
+WORTH_TRYING = 0.75
+"""Answers to a part that are tried in the question: the best few, if they score this share of the best."""
+SURE = 0.85
+"""A part's second answer is asked too where it is nearly as good as the best."""
+FILLED = "answer so far: "
+BRIDGE = "bridge: "
 
-_CLAUSE = re.compile(
-    r",?\s+(?=(?:that|which|who|whose|whom|when|where|while)\s)|[;:]\s|,\s|\s(?:and|but|because|although|if|after)\s"
-)
-_RELATIVE = re.compile(r"(?:that|which|who|whose|whom)\s")
+_ADVERBIAL = re.compile(r",?\s(?:when|because|although|if|while|before|after|why)\s(?!which|what)|;\s", re.IGNORECASE)
+_SENTENCE = re.compile(r"^(?:the|an?|his|her|its|their|some|one)?\s*[\w'’/+-]+\s+\S+\s+\S+", re.IGNORECASE)
 
 
-def first_round(question: Question, focus: Focus, reader: Reader, limit: int) -> list[SubQuestion]:
-    """The essential question, then its clauses and its options, at most ``limit``.
+def first_round(question: Question, focus: Focus, plan: Plan, reader: Reader, limit: int) -> list[SubQuestion]:
+    """The essential question, then its parts, its clauses and its options, at most ``limit``.
 
     The essential question comes first: as one query it is the strongest.  Half of the other
-    places go to clauses (of a vignette: its sentences), each a first hop of its own, and half to
-    the options, all of which are named so that none is favoured by its letter.
+    places go to parts and clauses, each a first hop of its own, and half to the options, all of
+    which are named so that none is favoured by its letter.
     """
     found = [SubQuestion(text=essential(focus), entities=_entities(focus.whole, reader), reason="question")]
-    clauses = _clauses(focus)
+    parts = _parts(focus, plan, reader)
     options = [] if focus.polar else [text[:MAX_QUERY_CHARS] for text in question.options.values()]
     places = limit - 1
     for_options = min(len(options), max(places // 2, 1 if places else 0)) if options else 0
-    for number, clause in enumerate(clauses[: places - for_options], start=1):
-        found.append(SubQuestion(text=clause, entities=_entities(clause, reader), reason=f"clause {number}"))
+    found += parts[: max(places - for_options, 0)]
     for_options = min(len(options), limit - len(found))
     letters = list(question.options)
     for group in np.array_split(np.arange(len(options)), for_options) if for_options else []:
@@ -62,6 +83,25 @@ def first_round(question: Question, focus: Focus, reader: Reader, limit: int) ->
             )
         )
     return found
+
+
+def _parts(focus: Focus, plan: Plan, reader: Reader) -> list[SubQuestion]:
+    """Sides, the first of two questions, what is only described, then clauses."""
+    parts = [
+        SubQuestion(text=side.text, entities=side_entities(side, reader), reason=f"for {side.subject}")
+        for side in plan.sides
+    ]
+    if plan.first:
+        parts.append(SubQuestion(text=plan.first, entities=_entities(plan.first, reader), reason="first of two"))
+        if resolved(plan.sequel, "") == plan.sequel:  # no pronoun: it need not wait
+            parts.append(SubQuestion(text=plan.sequel, entities=_entities(plan.sequel, reader), reason="second of two"))
+    parts += [
+        SubQuestion(text=hop.text, entities=_entities(hop.text, reader), reason=f"part: {hop.noun}")
+        for hop in plan.hops[:1]
+    ]
+    for number, clause in enumerate(_clauses(focus), start=1):
+        parts.append(SubQuestion(text=clause, entities=_entities(clause, reader), reason=f"clause {number}"))
+    return parts
 
 
 def essential(focus: Focus) -> str:
@@ -77,89 +117,260 @@ def essential(focus: Focus) -> str:
 
 
 def _clauses(focus: Focus) -> list[str]:
-    """A vignette's sentences, longest first; of a single sentence its clauses, the last first."""
+    """A vignette's sentences, longest first; of a single sentence what stands after ``when`` or ``because``."""
     if focus.context:
         pieces = [_shortened(sentence, MAX_QUERY_CHARS) for sentence in focus.context]
         ranked = sorted(pieces, key=lambda piece: -len(content_words(piece)))
     else:
-        cuts = [match.start() for match in _CLAUSE.finditer(focus.need)]
-        pieces = []
-        for start, end in zip([0, *cuts], [*cuts, len(focus.need)], strict=True):
-            piece = focus.need[start:end].strip(" ,;:?")
-            if start and _RELATIVE.match(piece):
-                piece = " ".join((*focus.need[:start].split()[-WORDS_BEFORE:], piece))
-            pieces.append(piece)
-        ranked = pieces[::-1] if len(pieces) > 1 else []
+        pieces = [piece.strip(" ,;:?.") for piece in _ADVERBIAL.split(focus.need)[1:]]
+        ranked = [piece[:1].upper() + piece[1:] + "." for piece in pieces[::-1] if _SENTENCE.match(piece)]
     return [piece for piece in ranked if len(content_words(piece)) >= MIN_CLAUSE_WORDS]
 
 
 def next_round(
     state: LoopState,
     focus: Focus,
+    plan: Plan,
     field: Field,
     option_support: dict[str, float],
     reader: Reader,
     limit: int,
 ) -> tuple[list[SubQuestion], str]:
-    """Queries on bridges, and what is missing in words; nothing when no bridge is worth it."""
-    bridges = _bridges(state, focus, field)[:limit]
+    """What the evidence now allows to ask, and what is missing in words; nothing when nothing is missing."""
+    if not field.sentences:
+        return [], ""
+    if plan.sides:
+        spans = best_spans(focus, field, reader, sides=plan.sides)
+        if spans and all(spans[0].sides) and spans[0].typed:
+            return [], ""
+        found = _other_sides(state, plan, spans, reader)
+    else:
+        chain = chain_of(state, plan, field.sentences, reader)
+        found = _filled(chain, reader)
+        if chain.question and len(chain.links[-1].spans) == 1:
+            focus = focus_of(Question(text=chain.question))
+    asked = state.asked()
+    found = [sub for sub in found if " ".join(sub.text.casefold().split()) not in asked][:limit]
+    found += _bridge_questions(state, focus, plan, field, option_support, reader, limit - len(found))
+    missing = [sub.reason.removeprefix(FILLED).removeprefix(BRIDGE) for sub in found]
+    return found, f"what the corpus says about {', '.join(dict.fromkeys(missing))}" if missing else ""
+
+
+def _other_sides(state: LoopState, plan: Plan, spans: list[Span], reader: Reader) -> list[SubQuestion]:
+    """Do the answers to one side hold for the other?  ``Which ... by kanamycin: cystitis, haematuria or pain?``
+
+    Answers of the asked-for kind that the passages of another side name, ``CHOICES`` a query,
+    those not asked before.
+    """
+    before = {sub.sub_question.text for round_ in state.rounds for sub in round_.sub_answers}
+    found = []
+    for number, side in enumerate(plan.sides):
+        stem = side.text.rstrip("?")
+        asked = content_words(" ".join(text for text in before if text.startswith(stem)))
+        choices: list[str] = []
+        for span in spans:
+            words = content_words(span.text)
+            if not span.sides[number] and any(span.sides) and span.typed and not words <= asked:
+                choices.append(span.text)
+                asked |= words
+        for first in range(0, min(len(choices), CHOICES * MAX_CHOICE_QUERIES), CHOICES):
+            group = choices[first : first + CHOICES]
+            listed = f"{', '.join(group[:-1])} or {group[-1]}" if len(group) > 1 else group[0]
+            names = dict.fromkeys(
+                (*side_entities(side, reader), *(e for g in group for e in _entities(g, reader) or (g,)))
+            )
+            found.append(
+                SubQuestion(text=f"{stem}: {listed}?", entities=tuple(names)[:MAX_ENTITIES], reason=f"{FILLED}{listed}")
+            )
+    return _alternating(found, plan)
+
+
+def _alternating(found: list[SubQuestion], plan: Plan) -> list[SubQuestion]:
+    """The first of each side, then the second of each."""
+    by_side = [[sub for sub in found if sub.text.startswith(side.text.rstrip("?"))] for side in plan.sides]
+    return [sub for row in zip_longest(*by_side) for sub in row if sub is not None]
+
+
+@dataclass(frozen=True)
+class Link:
+    """A part of the question, answered, and the question with its answers filled in."""
+
+    part: Part
+    spans: list[Span]
+    filled: tuple[str, ...]
+    """With each of ``spans``."""
+
+
+@dataclass(frozen=True)
+class Chain:
+    """What is described in a question, resolved step by step."""
+
+    links: tuple[Link, ...] = ()
+    open: Part | None = None
+    """The next part, not asked yet."""
+
+    @property
+    def question(self) -> str:
+        """The question with all answers so far; empty without any."""
+        return self.links[-1].filled[0] if self.links else ""
+
+
+def chain_of(state: LoopState, plan: Plan, sentences: list[Sentence], reader: Reader) -> Chain:
+    """Resolve the parts in order, by all evidence so far.
+
+    ``the country where the composer of X was a citizen`` becomes ``the country where Haydn was a
+    citizen``, which is the next part.  Nothing is remembered between rounds: new evidence may
+    correct an earlier answer.
+    """
+    links: list[Link] = []
+    asked = state.asked()
+    if plan.first:
+        focus = focus_of(Question(text=plan.first))
+        spans = best_spans(focus, field_of(focus, sentences, reader), reader)[:1]
+        return Chain(
+            tuple(Link(Part(plan.first, plan.first), [span], (resolved(plan.sequel, span.text),)) for span in spans)
+        )
+    for _ in range(len(state.rounds) + 1):
+        part = plan.hops[0] if plan.hops else None
+        if part is None or " ".join(part.text.casefold().split()) not in asked:
+            return Chain(tuple(links), part)
+        focus = focus_of(Question(text=part.text))
+        spans = best_spans(focus, field_of(focus, sentences, reader), reader, part.noun)
+        if not spans:
+            break
+        spans = _verified(plan, part, spans, sentences, reader)
+        filled = tuple(plan.filled(part, span.text) for span in spans)
+        links.append(Link(part, spans, filled))
+        plan = plan_of(filled[0], focus_of(Question(text=filled[0])).need)
+    return Chain(tuple(links))
+
+
+def _verified(plan: Plan, part: Part, spans: list[Span], sentences: list[Sentence], reader: Reader) -> list[Span]:
+    """At most two answers to a part, best first by their own score times the support of what they make of the question.
+
+    An answer is right when the question makes sense with it: of ``bite`` and ``rabies``, one is
+    said to travel along nerves.
+    """
+    close = [span for span in spans[:TRIED] if span.score >= WORTH_TRYING * spans[0].score]
+    vectors = reader.vectors(sentences)
+    words = [sentence.words | content_words(sentence.chunk.title) for sentence in sentences]
+    support = []
+    for span in close:
+        text = focus_of(Question(text=plan.filled(part, span.text))).need
+        support.append(float(similarity(text, vectors, words, {}, reader).max()))
+    value = {span: span.score * support[at] ** 2 for at, span in enumerate(close)}
+    best = sorted(close, key=lambda span: -value[span])
+    return [span for span in best[:2] if value[span] >= SURE * value[best[0]]]
+
+
+def _filled(chain: Chain, reader: Reader) -> list[SubQuestion]:
+    """The question with the answers so far, the next part, the question with a second answer."""
+    found = []
+    for link in chain.links[-1:]:
+        for span, text in zip(link.spans, link.filled, strict=True):
+            focus = focus_of(Question(text=text))
+            # An answer that stands in the sentence that asks makes that sentence a question of its own.
+            query = focus.need if span.text in focus.need else essential(focus)
+            entities = dict.fromkeys((*_entities(span.text, reader), *_entities(focus.need, reader)))
+            found.append(
+                SubQuestion(text=query, entities=tuple(entities)[:MAX_ENTITIES], reason=f"{FILLED}{span.text}")
+            )
+    if chain.open is not None:
+        part = chain.open
+        found.insert(1, SubQuestion(text=part.text, entities=_entities(part.text, reader), reason=f"part: {part.noun}"))
+    return found
+
+
+def side_entities(side: Part, reader: Reader) -> tuple[str, ...]:
+    """The side's name as the extractor reads it; as it stands where the extractor finds no such name."""
+    words = content_words(side.subject)
+    found = [name for name in reader.mentions([side.text])[0] if content_words(name) <= words]
+    return (max(found, key=lambda name: (len(name), name)),) if found else (side.subject,)
+
+
+def _bridge_questions(
+    state: LoopState,
+    focus: Focus,
+    plan: Plan,
+    field: Field,
+    option_support: dict[str, float],
+    reader: Reader,
+    limit: int,
+) -> list[SubQuestion]:
+    if limit <= 0:
+        return []
+    bridges = _bridges(state, focus, plan, field, reader)[:limit]
     leading = sorted(option_support, key=lambda letter: -option_support[letter])[:2]
     extra = tuple(entity for letter in leading for entity in _entities(state.question.options[letter], reader)[:2])
     telling = len(content_words(focus.need)) >= MIN_NEED_WORDS
     need = _shortened(focus.need if telling else essential(focus), MAX_QUERY_CHARS - 80)
-    sub_questions = [
-        SubQuestion(text=f"{bridge}: {_unresolved(need, seen)}", entities=(bridge, *extra), reason=f"bridge: {bridge}")
-        for bridge, seen in bridges
+    return [
+        SubQuestion(text=f"{bridge}: {need}", entities=(bridge, *extra), reason=f"{BRIDGE}{bridge}")
+        for bridge in bridges
     ]
-    return sub_questions, f"what the corpus says about {', '.join(bridge for bridge, _ in bridges)}" if bridges else ""
 
 
-def _unresolved(need: str, seen: frozenset[str]) -> str:
-    """The need without what the bridge's own passage says; whole where too little would be left.
-
-    ``the drug that prevents gout`` led to allopurinol, and asked again it would lead back to gout.
-    """
-    rest = " ".join(word for word in need.split() if not content_words(word) or not content_words(word) <= seen)
-    return rest if len(content_words(rest)) >= MIN_CLAUSE_WORDS else need
-
-
-def _bridges(state: LoopState, focus: Focus, field: Field) -> list[tuple[str, frozenset[str]]]:
+def _bridges(state: LoopState, focus: Focus, plan: Plan, field: Field, reader: Reader) -> list[str]:
     """Entities of the best sentences that the question and its options do not name, best first.
 
-    Each with the words of the best passage that holds it.
+        value(e) = rarity(e) * specific(e) * (APART + cos(e, names)) * max over s with e of relevance(s)
 
-    The value of a bridge is the best relevance of a sentence that holds it times its rarity in
-    the evidence.  Skipped are bridges asked before and those that a chunk of the evidence has
-    in its title: what the corpus says about them is there.
+    ``rarity`` is that of the evidence; see ``_specific``; ``cos`` is with the nearest name of the
+    question: bats are near the cave animals it asks about, a chicken house is not.  Skipped are
+    bridges asked before.
     """
     asked_words = [
-        content_words(sub.sub_question.reason.removeprefix("bridge: "))
+        content_words(re.sub(f"^(?:{BRIDGE}|{FILLED})", "", sub.sub_question.reason))
         for round_ in state.rounds
         for sub in round_.sub_answers
-        if sub.sub_question.reason.startswith("bridge: ")
+        if sub.sub_question.reason.startswith((BRIDGE, FILLED))
     ]
-    asked_words += [content_words(title) for title in {sentence.chunk.title for sentence in field.sentences}]
     known = content_words(" ".join((focus.whole, *state.question.options.values())))
-    if not field.sentences:
-        return []
     order = np.argsort(-field.relevance, kind="stable")[:BRIDGE_SENTENCES]
+    titles = list(dict.fromkeys(sentence.chunk.title for sentence in field.sentences))
+    topics = frozenset(name for found in reader.mentions(titles) for name in found)
     value: dict[str, float] = defaultdict(float)
-    seen: dict[str, frozenset[str]] = {}
     for index in order:
-        chunk = field.sentences[int(index)].chunk
         for entity in field.entities[int(index)]:
             rarity = field.rarity(entity)
-            if rarity >= MIN_BRIDGE_RARITY and content_words(entity) and not names(known, entity):
-                value[entity] = max(value[entity], rarity * float(field.relevance[index]))
-                seen.setdefault(entity, content_words(chunk.title + " " + chunk.text))
-    floor = BRIDGE_SHARE * float(field.relevance[order[0]])
-    chosen: list[tuple[str, frozenset[str]]] = []
+            if (
+                rarity >= MIN_BRIDGE_RARITY
+                and content_words(entity)
+                and not names(known, entity)
+                and not is_vague(entity)
+                and not any(_same_root(word, other) for word in content_words(entity) for other in known)
+            ):
+                worth = (
+                    rarity * _specific(entity, field.sentences[int(index)].text, topics) * float(field.relevance[index])
+                )
+                value[entity] = max(value[entity], worth)
+    candidates = sorted(value)
+    anchors = [*(reader.mentions([focus.need])[0] or (focus.need,)), *(hop.subject for hop in plan.hops)]
+    if candidates:
+        nearness = (reader.query_vectors(candidates) @ reader.query_vectors(anchors).T).max(axis=1)
+        for entity, near in zip(candidates, nearness, strict=True):
+            value[entity] *= APART + max(float(near), 0.0)
+    chosen: list[str] = []
     for entity in sorted(value, key=lambda name: (-value[name], name)):
         words = content_words(entity)
-        if value[entity] >= floor and not any(words <= other or other <= words for other in asked_words):
-            chosen.append((entity, seen[entity]))
+        if not any(words <= other or other <= words for other in asked_words):
+            chosen.append(entity)
             asked_words.append(words)
     return chosen
+
+
+def _same_root(word: str, other: str) -> bool:
+    """``exploration`` says no more than ``explored``."""
+    return len(word) > ROOT and word[:ROOT] == other[:ROOT]
+
+
+def _specific(entity: str, sentence: str, topics: frozenset[str]) -> float:
+    """1 for a medical term, for what a passage of the evidence has as its topic, and for a name with a capital or
+    digit (a capital that begins the sentence tells nothing); ``PLAIN`` for the rest."""
+    at = sentence.casefold().find(entity.casefold())
+    shown = sentence[at : at + len(entity)] if at > 0 else entity
+    proper = any(c.isdigit() or c.isupper() for c in shown)
+    return 1.0 if proper or entity in topics or is_medical(entity) else PLAIN
 
 
 def _entities(text: str, reader: Reader) -> tuple[str, ...]:

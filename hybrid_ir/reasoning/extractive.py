@@ -10,15 +10,16 @@ import asyncio
 
 import numpy as np
 
-from hybrid_ir.reasoning.decompose import first_round, next_round
+from hybrid_ir.reasoning.decompose import Chain, chain_of, first_round, next_round
 from hybrid_ir.reasoning.focus import Focus, focus_of
 from hybrid_ir.reasoning.options import option_support
+from hybrid_ir.reasoning.plan import Plan, plan_of
 from hybrid_ir.reasoning.polarity import polarity
 from hybrid_ir.reasoning.sentences import Reader, gathered, sentences_of
 from hybrid_ir.reasoning.spans import best_spans
 from hybrid_ir.reasoning.support import Field, field_of, similarity
 from hybrid_ir.reasoning.words import content_words, coverage
-from hybrid_ir.records import Conclusion, Decomposition, LoopState, Retrieval, Statement, SubQuestion
+from hybrid_ir.records import Conclusion, Decomposition, LoopState, Question, Retrieval, Statement, SubQuestion
 from hybrid_ir.roles import Encoder, Extractor
 
 QUOTES = 3
@@ -55,13 +56,14 @@ class ExtractiveReasoner:
 
     def _decompose(self, state: LoopState, limit: int) -> Decomposition:
         focus = focus_of(state.question)
+        plan = plan_of(focus.whole, focus.need)
         if not state.rounds:
-            return Decomposition(sub_questions=tuple(first_round(state.question, focus, self._reader, limit)))
+            return Decomposition(sub_questions=tuple(first_round(state.question, focus, plan, self._reader, limit)))
         field = self._field(state, focus)
         support: dict[str, float] = {}
         if state.question.options and not focus.polar and field.sentences:
             support, _ = option_support(state.question, field, self._reader)
-        sub_questions, missing = next_round(state, focus, field, support, self._reader, limit)
+        sub_questions, missing = next_round(state, focus, plan, field, support, self._reader, limit)
         return Decomposition(sub_questions=tuple(sub_questions), missing=missing)
 
     def _answer(self, sub_question: SubQuestion, retrieval: Retrieval) -> tuple[Statement, ...]:
@@ -79,12 +81,14 @@ class ExtractiveReasoner:
             if scores[index] >= floor
         )
 
-    def _field(self, state: LoopState, focus: Focus) -> Field:
-        return field_of(focus, sentences_of(gathered(state)), self._reader)
+    def _field(self, state: LoopState, focus: Focus, filled: str = "") -> Field:
+        return field_of(focus, sentences_of(gathered(state)), self._reader, filled)
 
     def _conclude(self, state: LoopState) -> Conclusion:
         focus = focus_of(state.question)
-        field = self._field(state, focus)
+        plan = plan_of(focus.whole, focus.need)
+        chain = chain_of(state, plan, sentences_of(gathered(state)), self._reader)
+        field = self._field(state, focus, focus_of(Question(text=chain.question)).need if chain.question else "")
         if not field.sentences:
             return Conclusion(short="", enough_evidence=False)
         held = frozenset[str]().union(*field.words)
@@ -94,7 +98,7 @@ class ExtractiveReasoner:
             return self._polar(state, focus, field, enough)
         if state.question.options:
             return self._choice(state, focus, field, enough)
-        return self._open(focus, field, enough)
+        return self._open(focus, plan, chain, field, enough)
 
     def _choice(self, state: LoopState, focus: Focus, field: Field, enough: bool) -> Conclusion:
         support, sentences = option_support(state.question, field, self._reader)
@@ -117,14 +121,15 @@ class ExtractiveReasoner:
             choice=letter, short=verdict, statements=_quoted(field, order[:QUOTES]), enough_evidence=enough
         )
 
-    def _open(self, focus: Focus, field: Field, enough: bool) -> Conclusion:
-        spans = best_spans(focus, field, self._reader) if enough else []
+    def _open(self, focus: Focus, plan: Plan, chain: Chain, field: Field, enough: bool) -> Conclusion:
+        spans = best_spans(focus, field, self._reader, sides=plan.sides, given=chain.question) if enough else []
         if not spans:
             return Conclusion(short="", enough_evidence=False)
         best = spans[0]
+        steps = [*best.support, *(link.spans[0].sentence for link in chain.links)]
         return Conclusion(
             short=best.text,
-            statements=_quoted(field, [best.sentence, int(field.direct.argmax())]),
+            statements=_quoted(field, [best.sentence, *steps, int(field.direct.argmax())]),
             enough_evidence=True,
         )
 

@@ -33,6 +33,8 @@ OVERLAP = 0.5
 """Weight of shared words beside the cosine: sentence encoders blur names, drugs and numbers."""
 CONTEXT = 0.8
 """Weight of a question's other sentences beside the one that asks."""
+FILLED = 0.95
+"""Weight of the question with answers filled in: they may be wrong."""
 CHAIN = 0.3
 """Weight of one step over a bridge; two steps are worth its square."""
 STEPS = 2
@@ -62,8 +64,8 @@ class Field:
         return sum(self.weights.get(word, 1.0) for word in words) / len(words) if words else 0.0
 
 
-def field_of(focus: Focus, sentences: list[Sentence], reader: Reader) -> Field:
-    """Score the sentences for the question."""
+def field_of(focus: Focus, sentences: list[Sentence], reader: Reader, filled: str = "") -> Field:
+    """Score the sentences for the question; ``filled`` is what asks, with the answers so far in the place of parts."""
     words = [sentence.words | content_words(sentence.chunk.title) for sentence in sentences]
     weights = _rarities(sentences, words)
     vectors = reader.vectors(sentences)
@@ -79,6 +81,8 @@ def field_of(focus: Focus, sentences: list[Sentence], reader: Reader) -> Field:
     direct = need
     for text in focus.context:
         direct = np.maximum(direct, CONTEXT * similarity(text, vectors, words, weights, reader))
+    if filled:
+        direct = np.maximum(direct, FILLED * similarity(filled, vectors, words, weights, reader))
     relevance = _spread(direct, sentences, entities, weights)
     return Field(sentences, entities, words, weights, vectors, direct, need, relevance)
 

@@ -167,13 +167,13 @@ def test_every_statement_is_a_quotation() -> None:
 
 
 def test_later_rounds_follow_bridges_that_the_question_does_not_name() -> None:
-    question = "Which enzyme is inhibited by what prevents attacks of gout, the arthritis from urate crystals?"
+    question = "Which enzyme is inhibited by what prevents gout?"
     one, *later = ask(question, top_k=1, width=1).rounds
     assert [item.chunk.title for item in one.sub_answers[0].retrieval.evidence] == ["Gout"]
     bridge = later[0].sub_answers[0]
     assert bridge.sub_question.reason == "bridge: allopurinol"
     assert bridge.sub_question.entities == ("allopurinol",)
-    assert bridge.sub_question.text.startswith("allopurinol: Which enzyme")
+    assert bridge.sub_question.text == f"allopurinol: {question}"
     assert [item.chunk.title for item in bridge.retrieval.evidence] == ["Allopurinol"]
     assert later[0].missing == "what the corpus says about allopurinol"
 
@@ -250,7 +250,7 @@ def test_round_one_asks_the_question_its_clauses_and_all_options() -> None:
     options = {"A": "Dynein", "B": "Tubulin", "C": "Allopurinol", "D": "Antacids"}
     whole, clause, about_options = first_round(Question(text=CHAIN, options=options), 3)
     assert whole.text == CHAIN
-    assert clause.text in CHAIN
+    assert clause.text == "What is the virus whose natural reservoir are the animals that cavers meet?"
     assert all(text in about_options.text for text in options.values())
     assert about_options.entities == ("allopurinol", "tubulin", "antacids", "dynein")
     assert [sub.text for sub in first_round(Question(text=CHAIN, options=options), 1)] == [CHAIN]
