@@ -29,7 +29,16 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-EXTRAS = {"torch": "local", "transformers": "local", "spacy": "local", "faiss": "cpu", "ray": "ray", "botocore": "s3"}
+EXTRAS = {
+    "torch": "local",
+    "transformers": "local",
+    "spacy": "local",
+    "faiss": "cpu",
+    "pymetis": "partition",
+    "numba": "partition",
+    "ray": "ray",
+    "botocore": "s3",
+}
 """Which extra of this project brings a package that may be missing."""
 
 Root = Annotated[str, typer.Option("--root", help="Where the index lies: a folder, or s3://bucket/prefix.")]
@@ -267,12 +276,23 @@ def inspect(
         return
     kinds = inspection.error_kinds(rows)
     if json_:
-        body = {"build_id": found.build_id, "counts": found.counts, "fingerprints": found.fingerprints, "errors": kinds}
+        body = {
+            "build_id": found.build_id,
+            "counts": found.counts,
+            "partitions": found.partitions,
+            "fingerprints": found.fingerprints,
+            "errors": kinds,
+        }
         _print_json(body)
         return
     typer.echo(f"build {found.build_id} in {root}")
     for name, value in found.counts.model_dump().items():
         typer.echo(f"  {name.replace('_', ' '):<18} {value:>12,}")
+    if found.partitions is not None:
+        division = found.partitions
+        typer.echo(
+            f"  graph partitions   {division.count:>12,}  {division.method}, {division.cut:.1%} of edges between them"
+        )
     typer.echo(f"  encoder            {found.fingerprints.chunk_encoder['model']}")
     typer.echo(f"  extractor          {found.fingerprints.extractor['kind']}")
     for kind in kinds[:10]:

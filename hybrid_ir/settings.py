@@ -17,6 +17,7 @@ from hybrid_ir.errors import BadInput, NotFound
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Positive = Annotated[int, Field(ge=1)]
+Partitioner = Literal["auto", "metis", "stream", "hash"]
 
 
 class _Group(BaseModel):
@@ -96,6 +97,10 @@ class GraphSettings(_Group):
     """IL-2 and IL-6 are close by vector and different by fact: names whose numbers differ are no synonyms."""
     chunk_neighbours: Annotated[int, Field(ge=0)] = 5
     chunk_similarity_floor: Share = 0.6
+    partitions: Positive | Literal["auto"] = "auto"
+    """Of G_ent; ``auto``: one for each million entities."""
+    partitioner: Partitioner = "auto"
+    """``auto``: METIS up to ten million edges, a streaming partitioner above."""
 
 
 class BuildSettings(_Group):

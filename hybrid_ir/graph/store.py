@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 
 from hybrid_ir.graph.chunk_links import ChunkLinks
 from hybrid_ir.graph.knowledge_graph import KnowledgeGraph, Numbers, indptr
+from hybrid_ir.graph.partition import assign, part_count
+from hybrid_ir.graph.partition_store import Edges, open_edges, write_partitions
+from hybrid_ir.settings import GraphSettings
 from hybrid_ir.store import FileEntry, Store
-
-PARTITION = "graph/partition-00000"
 
 
 @dataclass(frozen=True)
 class StoredGraph:
-    """Arrays of a build, CSR throughout: row i of (indptr, x) is x[indptr[i]:indptr[i + 1]].
+    """Arrays of a build by entity and chunk number, CSR throughout: row i of (indptr, x) is x[indptr[i]:indptr[i + 1]].
 
     G_ent by the edge's tail: ``source`` (head), ``relation``, ``weight``.  M by entity:
     ``mention_chunk``.  G_doc by the citing or similar chunk: ``link_target``, ``link_weight``,
@@ -32,7 +33,7 @@ class StoredGraph:
     chunks: int
     edge_indptr: Numbers
     edge_source: Numbers
-    edge_relation: Numbers
+    edge_relation: NDArray[np.int32]
     edge_weight: NDArray[np.float32]
     mention_indptr: Numbers
     mention_chunk: Numbers
@@ -53,10 +54,11 @@ def write(
     synonyms: tuple[Numbers, Numbers, NDArray[np.float32]],
     links: ChunkLinks,
     chunks: int,
+    settings: GraphSettings,
 ) -> dict[str, FileEntry]:
     """Write G_ent (with each synonym pair once, lower number first, as relation 0), M and G_doc.
 
-    Returns the entries of the files written, by name.
+    G_ent is divided as the settings say.  Returns the entries of the files written, by name.
     """
     entities = len(graph.entities)
     a, b, cosine = synonyms
@@ -73,17 +75,15 @@ def write(
     def array(name: str, content: NDArray[Any]) -> None:
         files[f"{folder}/{name}.npy"] = store.write_array(f"{folder}/{name}.npy", content)
 
-    numbers = np.arange(entities)
     table(
         "entities/part-00000.parquet",
-        pa.table({"id": numbers, "name": graph.entities, "chunks": np.diff(mention_indptr)}),
+        pa.table({"id": np.arange(entities), "name": graph.entities, "chunks": np.diff(mention_indptr)}),
     )
     table("relations/part-00000.parquet", pa.table({"id": np.arange(len(graph.relations)), "name": graph.relations}))
-    array(f"{PARTITION}/entities", numbers)
-    array(f"{PARTITION}/indptr", indptr(tail[order], entities))
-    array(f"{PARTITION}/source", head[order])
-    array(f"{PARTITION}/relation", relation[order].astype(np.int32))
-    array(f"{PARTITION}/weight", weight[order])
+    parts = part_count(entities, settings.partitions)
+    assignment = assign(entities, head[order], tail[order], parts, settings.partitioner)
+    edges = Edges(indptr(tail[order], entities), head[order], relation[order].astype(np.int32), weight[order])
+    files |= write_partitions(store, folder, edges, assignment)
     array("mentions/indptr", mention_indptr)
     array("mentions/chunk", graph.mention_chunk)
     array("chunk_links/indptr", indptr(links.source, chunks))
@@ -94,7 +94,7 @@ def write(
 
 
 def open_graph(store: Store, folder: str) -> StoredGraph:
-    """Map a build's arrays; nothing is copied but the entity names."""
+    """Map a build's arrays; only the entity names are copied, and G_ent where it has several partitions."""
     entities = store.read_table(f"{folder}/entities/part-00000.parquet", ["name", "chunks"])
     relations = store.read_table(f"{folder}/relations/part-00000.parquet", ["name"])
 
@@ -102,15 +102,16 @@ def open_graph(store: Store, folder: str) -> StoredGraph:
         return store.array(f"{folder}/{name}.npy")
 
     link_indptr = array("chunk_links/indptr")
+    edges = open_edges(store, folder)
     return StoredGraph(
         entity_names=entities["name"].combine_chunks(),
         document_counts=entities["chunks"].to_numpy(),
         relation_names=relations["name"].combine_chunks(),
         chunks=len(link_indptr) - 1,
-        edge_indptr=array(f"{PARTITION}/indptr"),
-        edge_source=array(f"{PARTITION}/source"),
-        edge_relation=array(f"{PARTITION}/relation"),
-        edge_weight=array(f"{PARTITION}/weight"),
+        edge_indptr=edges.indptr,
+        edge_source=edges.source,
+        edge_relation=edges.relation,
+        edge_weight=edges.weight,
         mention_indptr=array("mentions/indptr"),
         mention_chunk=array("mentions/chunk"),
         link_indptr=link_indptr,

@@ -10,6 +10,7 @@ import pyarrow as pa
 from hybrid_ir.dense.index import write_shard
 from hybrid_ir.graph import chunk_links, knowledge_graph
 from hybrid_ir.graph.knowledge_graph import KnowledgeGraph
+from hybrid_ir.graph.partition_store import read_partitions
 from hybrid_ir.graph.store import write as write_graph
 from hybrid_ir.index import entity_parts, layout, links
 from hybrid_ir.index.manifest import Counts, Fingerprints, Manifest, Segment
@@ -44,7 +45,7 @@ def finish(plan: BuildPlan, segments: Sequence[Segment], graph: KnowledgeGraph, 
     store, folder = plan.store, plan.folder
     pairs = entity_parts.collect(plan, graph.entities)
     found = links.collect(plan)
-    files = write_graph(store, folder, graph, pairs, found, plan.chunks)
+    files = write_graph(store, folder, graph, pairs, found, plan.chunks, plan.settings.graph)
     if len(graph.entities):
         parts = range(entity_parts.part_count(len(graph.entities)))
         ids = np.concatenate([entity_parts.load_names(plan, part)[0] for part in parts])
@@ -76,5 +77,6 @@ def finish(plan: BuildPlan, segments: Sequence[Segment], graph: KnowledgeGraph, 
         fingerprints=fingerprints,
         segments=tuple(segments),
         counts=counts,
+        partitions=read_partitions(store, folder),
         files=files,
     )

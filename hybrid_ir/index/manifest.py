@@ -9,12 +9,13 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from hybrid_ir.errors import Conflict, Damaged, NotFound
+from hybrid_ir.graph.partition_store import Partitions
 from hybrid_ir.index import layout
 from hybrid_ir.records import Record
 from hybrid_ir.settings import BuildSettings
 from hybrid_ir.store import FileEntry, Store
 
-FORMAT = 1
+FORMAT = 2
 """Raised when a reader of the old files would go wrong."""
 
 
@@ -67,6 +68,8 @@ class Manifest(Record):
     fingerprints: Fingerprints
     segments: tuple[Segment, ...]
     counts: Counts
+    partitions: Partitions | None = None
+    """How the graph is divided."""
     files: dict[str, FileEntry] = Field(default_factory=dict)
     """Of the build itself; the segments list their own."""
 

@@ -10,7 +10,7 @@ from hybrid_ir.errors import BadInput
 from hybrid_ir.graph import chunk_links, knowledge_graph
 from hybrid_ir.graph import store as graph_store
 from hybrid_ir.graph.pagerank import PageRank
-from hybrid_ir.settings import GraphPathSettings
+from hybrid_ir.settings import GraphPathSettings, GraphSettings
 from hybrid_ir.store import Store
 
 SETTINGS = GraphPathSettings(iterations=200, tolerance=1e-9)
@@ -43,7 +43,7 @@ def stored(tmp_path, triples, mentions, chunks, links=()):
         ]
     )
     store = Store(str(tmp_path))
-    graph_store.write(store, "b", graph, none, doc, chunks)
+    graph_store.write(store, "b", graph, none, doc, chunks, GraphSettings())
     return graph_store.open_graph(store, "b")
 
 
