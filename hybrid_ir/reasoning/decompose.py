@@ -10,19 +10,18 @@ and a sentence; ``entities`` steers the graph.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from dataclasses import dataclass
 from itertools import zip_longest
 
 import numpy as np
 
+from hybrid_ir.reasoning.bridges import BRIDGE, FILLED, bridges
 from hybrid_ir.reasoning.focus import Focus, focus_of
-from hybrid_ir.reasoning.kinds import is_medical, is_vague
 from hybrid_ir.reasoning.plan import Part, Plan, plan_of, resolved
 from hybrid_ir.reasoning.sentences import Reader, Sentence
 from hybrid_ir.reasoning.spans import Span, best_spans
 from hybrid_ir.reasoning.support import Field, field_of, similarity
-from hybrid_ir.reasoning.words import content_words, names
+from hybrid_ir.reasoning.words import content_words
 from hybrid_ir.records import LoopState, Question, SubQuestion
 
 MAX_QUERY_CHARS = 320
@@ -33,16 +32,6 @@ MIN_CLAUSE_WORDS = 2
 """A clause with fewer content words is no query."""
 MIN_NEED_WORDS = 4
 """``What is this complication called?`` needs the findings beside it."""
-BRIDGE_SENTENCES = 20
-"""Bridges are sought in the best sentences only: the evidence of one round holds hundreds of entities."""
-MIN_BRIDGE_RARITY = 0.3
-"""What stands in most chunks of the evidence (``patient``, ``disease``) leads nowhere new."""
-PLAIN = 0.5
-"""Weight of a bridge that is an everyday word (``birth``, ``hold``): it names nothing in particular."""
-APART = 0.3
-"""What a bridge keeps that has nothing to do with any name of the question."""
-ROOT = 6
-"""Letters by which two words of one root begin."""
 CHOICES = 3
 MAX_CHOICE_QUERIES = 3
 """Answers of another side that are asked in one query, and such queries for one side."""
@@ -51,8 +40,6 @@ WORTH_TRYING = 0.75
 """Answers to a part that are tried in the question: the best few, if they score this share of the best."""
 SURE = 0.85
 """A part's second answer is asked too where it is nearly as good as the best."""
-FILLED = "answer so far: "
-BRIDGE = "bridge: "
 
 _ADVERBIAL = re.compile(r",?\s(?:when|because|although|if|while|before|after|why)\s(?!which|what)|;\s", re.IGNORECASE)
 _SENTENCE = re.compile(r"^(?:the|an?|his|her|its|their|some|one)?\s*[\w'’/+-]+\s+\S+\s+\S+", re.IGNORECASE)
@@ -299,78 +286,14 @@ def _bridge_questions(
 ) -> list[SubQuestion]:
     if limit <= 0:
         return []
-    bridges = _bridges(state, focus, plan, field, reader)[:limit]
+    found = bridges(state, focus, plan, field, reader)[:limit]
     leading = sorted(option_support, key=lambda letter: -option_support[letter])[:2]
     extra = tuple(entity for letter in leading for entity in _entities(state.question.options[letter], reader)[:2])
     telling = len(content_words(focus.need)) >= MIN_NEED_WORDS
     need = _shortened(focus.need if telling else essential(focus), MAX_QUERY_CHARS - 80)
     return [
-        SubQuestion(text=f"{bridge}: {need}", entities=(bridge, *extra), reason=f"{BRIDGE}{bridge}")
-        for bridge in bridges
+        SubQuestion(text=f"{bridge}: {need}", entities=(bridge, *extra), reason=f"{BRIDGE}{bridge}") for bridge in found
     ]
-
-
-def _bridges(state: LoopState, focus: Focus, plan: Plan, field: Field, reader: Reader) -> list[str]:
-    """Entities of the best sentences that the question and its options do not name, best first.
-
-        value(e) = rarity(e) * specific(e) * (APART + cos(e, names)) * max over s with e of relevance(s)
-
-    ``rarity`` is that of the evidence; see ``_specific``; ``cos`` is with the nearest name of the
-    question: bats are near the cave animals it asks about, a chicken house is not.  Skipped are
-    bridges asked before.
-    """
-    asked_words = [
-        content_words(re.sub(f"^(?:{BRIDGE}|{FILLED})", "", sub.sub_question.reason))
-        for round_ in state.rounds
-        for sub in round_.sub_answers
-        if sub.sub_question.reason.startswith((BRIDGE, FILLED))
-    ]
-    known = content_words(" ".join((focus.whole, *state.question.options.values())))
-    order = np.argsort(-field.relevance, kind="stable")[:BRIDGE_SENTENCES]
-    titles = list(dict.fromkeys(sentence.chunk.title for sentence in field.sentences))
-    topics = frozenset(name for found in reader.mentions(titles) for name in found)
-    value: dict[str, float] = defaultdict(float)
-    for index in order:
-        for entity in field.entities[int(index)]:
-            rarity = field.rarity(entity)
-            if (
-                rarity >= MIN_BRIDGE_RARITY
-                and content_words(entity)
-                and not names(known, entity)
-                and not is_vague(entity)
-                and not any(_same_root(word, other) for word in content_words(entity) for other in known)
-            ):
-                worth = (
-                    rarity * _specific(entity, field.sentences[int(index)].text, topics) * float(field.relevance[index])
-                )
-                value[entity] = max(value[entity], worth)
-    candidates = sorted(value)
-    anchors = [*(reader.mentions([focus.need])[0] or (focus.need,)), *(hop.subject for hop in plan.hops)]
-    if candidates:
-        nearness = (reader.query_vectors(candidates) @ reader.query_vectors(anchors).T).max(axis=1)
-        for entity, near in zip(candidates, nearness, strict=True):
-            value[entity] *= APART + max(float(near), 0.0)
-    chosen: list[str] = []
-    for entity in sorted(value, key=lambda name: (-value[name], name)):
-        words = content_words(entity)
-        if not any(words <= other or other <= words for other in asked_words):
-            chosen.append(entity)
-            asked_words.append(words)
-    return chosen
-
-
-def _same_root(word: str, other: str) -> bool:
-    """``exploration`` says no more than ``explored``."""
-    return len(word) > ROOT and word[:ROOT] == other[:ROOT]
-
-
-def _specific(entity: str, sentence: str, topics: frozenset[str]) -> float:
-    """1 for a medical term, for what a passage of the evidence has as its topic, and for a name with a capital or
-    digit (a capital that begins the sentence tells nothing); ``PLAIN`` for the rest."""
-    at = sentence.casefold().find(entity.casefold())
-    shown = sentence[at : at + len(entity)] if at > 0 else entity
-    proper = any(c.isdigit() or c.isupper() for c in shown)
-    return 1.0 if proper or entity in topics or is_medical(entity) else PLAIN
 
 
 def _entities(text: str, reader: Reader) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from hybrid_ir.reasoning.decompose import Chain, chain_of, first_round, next_round
 from hybrid_ir.reasoning.focus import Focus, focus_of
+from hybrid_ir.reasoning.kinds import is_medical, kinds_of
 from hybrid_ir.reasoning.options import option_support
 from hybrid_ir.reasoning.plan import Plan, plan_of
 from hybrid_ir.reasoning.polarity import polarity
@@ -93,12 +94,23 @@ class ExtractiveReasoner:
             return Conclusion(short="", enough_evidence=False)
         held = frozenset[str]().union(*field.words)
         covered = coverage(content_words(focus.whole), held, field.weights)
-        enough = float(field.direct.max()) >= ENOUGH and covered >= COVERED
+        enough = float(field.direct.max()) >= ENOUGH and covered >= COVERED and not self._unknown(focus, plan, held)
         if focus.polar:
             return self._polar(state, focus, field, enough)
         if state.question.options:
             return self._choice(state, focus, field, enough)
         return self._open(focus, plan, chain, field, enough)
+
+    def _unknown(self, focus: Focus, plan: Plan, held: frozenset[str]) -> bool:
+        """Whether the evidence never names a side, or a drug that the asking sentence names.
+
+        Only these: diseases and findings are often called in other words.  A name counts as the question writes
+        it, and is unknown only where none of its words occurs.
+        """
+        asked = content_words(focus.need)
+        names = [name for name in self._reader.mentions([focus.need])[0] if kinds_of(name) == {"substance"}]
+        drugs = [content_words(name) for name in names if is_medical(name) and content_words(name) <= asked]
+        return any(words and not words & held for words in (*drugs, *(content_words(s.subject) for s in plan.sides)))
 
     def _choice(self, state: LoopState, focus: Focus, field: Field, enough: bool) -> Conclusion:
         support, sentences = option_support(state.question, field, self._reader)

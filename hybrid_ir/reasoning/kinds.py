@@ -60,7 +60,7 @@ VAGUE = GENERIC | frozenset(
     mouse dog rabbit human infusion injection discontinuation rechallenge onset recovery survival death literature
     toxicity adverse side effect side-effect complication disturbance abnormality impairment damage injury
     dysfunction deterioration disability hospital clinic physician nurse family home year anesthesia surgery
-    operation procedure induction sensitivity tolerance response""".split()
+    operation procedure wound bite cut scratch sensitivity tolerance response""".split()
 )
 """Words that answer nothing when they stand alone: every abstract has them."""
 

@@ -101,6 +101,7 @@ def best_spans(
                 holders[name].append(index)
     candidates = list(holders)
     asked = families(noun)
+    all_names = tuple(dict.fromkeys(entity for index in order for entity in field.entities[index]))
     fits = _fits(noun, candidates, [field.sentences[index].text for index in order], reader)
     spans = []
     for name, fit in zip(candidates, fits, strict=True):
@@ -112,8 +113,8 @@ def best_spans(
             base, held, support = float(field.relevance[at]), (), (at,)
         typed = not asked or bool(asked & kinds_of(name))
         # A vocabulary's term is complete as it is.
-        entities = () if asked and typed else field.entities[at]
-        text = _fullest(field.sentences[at].text, name, entities, known)
+        longer = () if asked and typed else all_names
+        text = _fullest(field.sentences[at].text, name, longer, known)
         score = base * max(1 + fit, 0.1) * (1.0 if typed else UNTYPED)
         spans.append(Span(text, score, at, fit, held, support, typed))
     return sorted(spans, key=lambda span: (-span.score, span.text))
@@ -202,15 +203,17 @@ def _find(tokens: list[str], words: list[str]) -> int | None:
 def _fullest(text: str, name: str, entities: Sequence[str], known: frozenset[str]) -> str:
     """The name as the sentence writes it, with the words before it that belong to it: ``retrograde axonal transport``.
 
-    The longest entity of the sentence that ends in the name; words of the question add nothing.
+    The longest entity of the evidence that ends in the name and that the sentence holds as well;
+    words of the question add nothing.
     """
-    words = content_words(name)
+    words, held = content_words(name), " ".join(text.casefold().split())
     last = name.casefold().split()[-1:]
     longer = [
         entity
         for entity in entities
         if entity.casefold().split()[-1:] == last
         and words < content_words(entity)
+        and entity.casefold() in held
         and len(entity.split()) <= LONGEST
         and not (content_words(entity) - words) & known
     ]
