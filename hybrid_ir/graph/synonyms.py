@@ -2,8 +2,9 @@
 
 Two entities whose vectors' cosine exceeds tau are joined (Hybrid-IR, offline stage).  All
 pairs are compared, as matrix products over tiles, so that a tile can be a task of its own and
-is repeatable.  A pair's cosine is computed again in double precision from its two vectors
-alone: what it is does not depend on the tile it was found in.
+is repeatable; a fast product finds the pairs that may be close enough.  Their cosine is
+computed again in double precision from the two vectors alone: what it is does not depend on the
+tile it was found in.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid_ir.graph.candidates import Precision, above
 from hybrid_ir.graph.knowledge_graph import Numbers
 
-MARGIN = 1e-4
-"""By which a single-precision product may be off."""
+_PAIRS = 1024
+"""Verified at a time: their vectors stay in the cache."""
 
 _NUMBERS = re.compile(r"\d+(?:[.,]\d+)*")
 
@@ -28,23 +30,35 @@ def similar_pairs(
     right_ids: Numbers,
     right: NDArray[np.float32],
     threshold: float,
+    precision: Precision = "auto",
 ) -> tuple[Numbers, Numbers, NDArray[np.float32]]:
     """All pairs of one entity of the left and another of the right whose cosine exceeds the threshold.
 
     ``left`` and ``right`` have shape (entities, dimension); rows need not be of unit length, a
-    zero row is similar to nothing.  Returns (a, b, cosine) with a < b, sorted, each pair once.
+    zero row is similar to nothing.  Pass one object as both to compare a tile with itself.
+    ``precision`` is that of the filter (see ``candidates``) and does not change the result.
+    Returns (a, b, cosine) with a < b, sorted, each pair once.
     """
-    left, right = _unit(left), _unit(right)
-    rows, columns = np.nonzero(left @ right.T > threshold - MARGIN)
+    same = left is right and left_ids is right_ids
+    left = _unit(left)
+    right = left if same else _unit(right)
+    rows, columns = above(left, right, threshold, precision)
     a, b = left_ids[rows], right_ids[columns]
     keep = a != b
     rows, columns, a, b = rows[keep], columns[keep], a[keep], b[keep]
-    swap = a > b
-    a, b = np.where(swap, b, a), np.where(swap, a, b)
-    one = np.where(swap[:, None], right[columns], left[rows]).astype(np.float64)
-    two = np.where(swap[:, None], left[rows], right[columns]).astype(np.float64)
-    cosine = np.einsum("ij,ij->i", one, two)
-    return distinct(a[cosine > threshold], b[cosine > threshold], cosine[cosine > threshold].astype(np.float32))
+    cosine = _cosine(left, rows, right, columns)
+    keep = cosine > threshold
+    return distinct(np.minimum(a, b)[keep], np.maximum(a, b)[keep], cosine[keep].astype(np.float32))
+
+
+def _cosine(left: NDArray[Any], rows: Numbers, right: NDArray[Any], columns: Numbers) -> NDArray[np.float64]:
+    """Products of single pairs in double precision."""
+    cosine = np.empty(len(rows), np.float64)
+    for start in range(0, len(rows), _PAIRS):
+        some = slice(start, start + _PAIRS)
+        one, two = left[rows[some]].astype(np.float64), right[columns[some]].astype(np.float64)
+        cosine[some] = np.einsum("ij,ij->i", one, two)
+    return cosine
 
 
 def distinct(a: Numbers, b: Numbers, cosine: NDArray[np.float32]) -> tuple[Numbers, Numbers, NDArray[np.float32]]:

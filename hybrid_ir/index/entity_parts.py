@@ -130,7 +130,10 @@ def _compare(plan: BuildPlan, row: int, column: int) -> tuple[Numbers, Numbers, 
     if plan.previous is not None:
         new = np.asarray(plan.store.array(_new_file(plan, row)))
         left_ids, left = left_ids[new], left[new]
-    right_ids, right = load_names(plan, column)[0], load_vectors(plan, column)
+    if row == column and plan.previous is None:
+        right_ids, right = left_ids, left
+    else:
+        right_ids, right = load_names(plan, column)[0], load_vectors(plan, column)
     return synonyms.similar_pairs(left_ids, left, right_ids, right, plan.settings.graph.synonym_threshold)
 
 
