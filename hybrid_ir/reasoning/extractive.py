@@ -140,10 +140,16 @@ class ExtractiveReasoner:
         best = spans[0]
         steps = [*best.support, *(link.spans[0].sentence for link in chain.links)]
         return Conclusion(
-            short=best.text,
+            short=_headed(best.text),
             statements=_quoted(field, [best.sentence, *steps, int(field.direct.argmax())]),
             enough_evidence=True,
         )
+
+
+def _headed(text: str) -> str:
+    """With a capital, as an answer stands alone; symbols such as ``m.1555A>G`` keep their case."""
+    first = (text.split() or [""])[0]
+    return text[0].upper() + text[1:] if first.islower() and first.isalpha() and len(first) > 2 else text
 
 
 def _quoted(field: Field, indexes: list[int]) -> tuple[Statement, ...]:
