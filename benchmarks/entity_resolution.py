@@ -4,9 +4,9 @@
 
 Both find all pairs of unit vectors whose cosine exceeds tau: ours tile by tile as the indexing
 job's tasks do (``hybrid_ir.graph.synonyms``), on one and on two threads; FAISS by
-``IndexFlatIP.range_search`` for all vectors at once with as many threads.  Two runs of ours, the
-better one counts (FAISS: one run, it takes longest).  The vectors are made: centres at random, and around each its
-neighbours at cosines of 0.6 to 0.95.
+``IndexFlatIP.range_search`` for all vectors at once with as many threads.  Of two runs of ours the
+better counts; FAISS, which takes longest, runs once.  The vectors are made: centres at random, and
+around each its neighbours at cosines of 0.6 to 0.95.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ import platform
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import faiss
 import numpy as np
@@ -77,13 +78,20 @@ def theirs(vectors: NDArray[np.float32], tau: float, threads: int) -> Pairs:
     return synonyms.distinct(a[keep], b[keep], cosine[keep])
 
 
-def seconds(run: Callable[[], Pairs], times: int = 1) -> tuple[float, Pairs]:
-    taken = []
+class Run(NamedTuple):
+    pairs: Pairs
+    wall: float
+    cpu: float
+    """Seconds of all threads together: what a busy machine does not lengthen."""
+
+
+def timed(run: Callable[[], Pairs], times: int = 1) -> Run:
+    runs = []
     for _ in range(times):
-        begun = time.perf_counter()
+        wall, cpu = time.perf_counter(), time.process_time()
         pairs = run()
-        taken.append(time.perf_counter() - begun)
-    return min(taken), pairs
+        runs.append(Run(pairs, time.perf_counter() - wall, time.process_time() - cpu))
+    return Run(pairs, min(run.wall for run in runs), min(run.cpu for run in runs))
 
 
 def recall(found: Pairs, expected: Pairs, tau: float) -> float:
@@ -121,28 +129,28 @@ def main() -> None:
 def compare(vectors: NDArray[np.float32], tau: float, with_faiss: bool) -> None:
     chosen = candidates._faster()
     print(f"\n{vectors.shape[1]} dimensions; the filter that auto takes here: {chosen}")
-    print(f"{'':<30}{'threads':>8}{'seconds':>10}{'ratio':>8}{'pairs':>10}{'recall':>10}")
+    print(f"{'':<26}{'threads':>8}{'wall s':>9}{'ratio':>8}{'CPU s':>9}{'ratio':>8}{'pairs':>10}{'recall':>9}")
     for threads in (1, 2):
-        rows: list[tuple[str, float, Pairs]] = []
+        runs: dict[str, Run] = {}
         if with_faiss:
-            rows.append(("FAISS range_search", *seconds(lambda: theirs(vectors, tau, threads))))  # noqa: B023
+            runs["FAISS range_search"] = timed(partial(theirs, vectors, tau, threads))
         for precision in dict.fromkeys(("float32", chosen)):
-            run: Any = lambda: ours(vectors, tau, threads, precision)  # noqa: B023, E731
-            rows.append((f"ours, {precision} filter", *seconds(run, 2)))
-        for name, taken, pairs in rows:
+            runs[f"ours, {precision} filter"] = timed(partial(ours, vectors, tau, threads, precision), 2)
+        first = next(iter(runs.values()))
+        for name, run in runs.items():
             print(
-                f"{name:<30}{threads:>8}{taken:>10.2f}{rows[0][1] / taken:>7.1f}x{len(pairs[0]):>10,}"
-                f"{recall(pairs, rows[0][2], tau):>10.5f}",
+                f"{name:<26}{threads:>8}{run.wall:>9.2f}{first.wall / run.wall:>7.1f}x{run.cpu:>9.2f}"
+                f"{first.cpu / run.cpu:>7.1f}x{len(run.pairs[0]):>10,}{recall(run.pairs, first.pairs, tau):>9.5f}",
                 flush=True,
             )
 
 
 def grow(vectors: NDArray[np.float32], tau: float) -> None:
     counts = [len(vectors) // 4, len(vectors) // 2, len(vectors)]
-    taken = [seconds(lambda: ours(vectors[:count], tau, 1, "auto"), 3)[0] for count in counts]  # noqa: B023
+    taken = [timed(partial(ours, vectors[:count], tau, 1, "auto"), 3).cpu for count in counts]
     slope = np.polyfit(np.log(counts), np.log(taken), 1)[0]
     points = ", ".join(f"{count:,}: {second:.2f} s" for count, second in zip(counts, taken, strict=True))
-    print(f"growth, one thread: {points}; slope {slope:.2f} (all pairs: 2 in the limit)")
+    print(f"growth of CPU time, one thread: {points}; slope {slope:.2f} (all pairs: 2 in the limit)", flush=True)
 
 
 if __name__ == "__main__":

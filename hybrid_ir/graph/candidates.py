@@ -61,8 +61,9 @@ def _find_bfloat16(
 ) -> Iterator[tuple[Numbers, Numbers]]:
     import torch
 
-    one = torch.tensor(left).bfloat16()
-    two = one if right is left else torch.tensor(right).bfloat16()
+    # PyTorch warns of arrays that it must not write to, so those are copied.
+    one = torch.from_numpy(np.require(left, requirements="W")).bfloat16()
+    two = one if right is left else torch.from_numpy(np.require(right, requirements="W")).bfloat16()
     # Positive floats are ordered as their bits are; cutting the limit's bits off only lowers it.
     bits = np.float32(limit).view(np.int32) >> 16
     for row, column in _blocks(left, right):

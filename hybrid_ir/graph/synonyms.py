@@ -77,5 +77,5 @@ def numbers_agree(a: str, b: str) -> bool:
 
 def _unit(vectors: NDArray[np.float32]) -> NDArray[Any]:
     block = np.asarray(vectors, dtype=np.float32)
-    length = np.linalg.norm(block, axis=1, keepdims=True)
-    return np.asarray(block / np.where(length > 0, length, 1.0), dtype=np.float32)
+    length = np.sqrt(np.einsum("ij,ij->i", block, block))[:, None]  # norm() would square into a copy
+    return np.asarray(block / np.where(length > 0, length, np.float32(1)), dtype=np.float32)

@@ -20,8 +20,8 @@ from hybrid_ir.index.cache import Cache, key
 from hybrid_ir.index.plan import BuildPlan
 from hybrid_ir.roles import Encoder
 
-ENTITIES_PER_PART = 4096
-"""About; a tile of two parts takes 64 MB."""
+ENTITIES_PER_PART = 8192
+"""At most; the vectors of a tile's two parts take 25 MB at 384 dimensions."""
 
 
 def part_count(entities: int) -> int:
