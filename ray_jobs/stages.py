@@ -8,10 +8,11 @@ overwrites its own file.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
 from typing import Any
 
 import ray.data
-from ray.exceptions import NodeDiedError, OutOfMemoryError, RayActorError, RayError, WorkerCrashedError
+from ray.exceptions import NodeDiedError, OutOfMemoryError, RayActorError, WorkerCrashedError
 
 from hybrid_ir import encoders
 from hybrid_ir.errors import Failed, HybridIRError
@@ -22,20 +23,41 @@ from hybrid_ir.index.shard import SegmentPlan
 from hybrid_ir.records import SourceFile
 from hybrid_ir.settings import StageResources
 
+AGAIN = "Nothing was published. Run the same command again: finished work is kept."
+
 Row = dict[str, Any]
 Stage = tuple[Callable[..., Any], Any, StageResources]
 """What runs, what it is given, and what it takes."""
 
 
+def reported(call: Callable[..., Row]) -> Callable[..., Row]:
+    """An error meant for a person, or of a disk, comes back as a row: of an exception Ray keeps only the text."""
+
+    @wraps(call)
+    def run_one(*given: Any) -> Row:
+        row: Row = next(item for item in given if isinstance(item, dict))
+        if "error" in row:
+            return row  # an earlier stage of the chain failed
+        try:
+            return call(*given)
+        except (HybridIRError, OSError) as error:
+            return {"error": str(error), "kind": type(error).__name__}
+
+    return run_one
+
+
+@reported
 def read(row: Row, plan: SegmentPlan) -> Row:
     files = [SourceFile.model_validate_json(file) for file in row["files"]]
     return {"read": shard.read(plan, row["part"], files).model_dump_json()}
 
 
+@reported
 def chunk(row: Row, plan: SegmentPlan) -> Row:
     return {"chunk": shard.chunk(plan, row["shard"]).model_dump_json()}
 
 
+@reported
 def merge(row: Row, plans: tuple[SegmentPlan, BuildPlan]) -> Row:
     return {"merge": compaction.merge(*plans, row["shard"]).model_dump_json()}
 
@@ -45,6 +67,7 @@ class Extract:
         self._plan = plan
         self._extractor = load_extractor(plan.settings.extractor)
 
+    @reported
     def __call__(self, row: Row) -> Row:
         return {**row, "extract": shard.extract(self._plan, row["shard"], self._extractor).model_dump_json()}
 
@@ -54,6 +77,7 @@ class Encode:
         self._plan = plan
         self._encoder = encoders.load(plan.settings.chunk_encoder)
 
+    @reported
     def __call__(self, row: Row) -> Row:
         return {**row, "encode": shard.encode(self._plan, row["shard"], self._encoder).model_dump_json()}
 
@@ -63,11 +87,13 @@ class EncodeNames:
         self._plan = plan
         self._encoder = encoders.load(plan.settings.entity_encoder)
 
+    @reported
     def __call__(self, row: Row) -> Row:
         rows, computed = entity_parts.encode(self._plan, row["part"], row["parts"], self._encoder)
         return {"rows": rows, "computed": computed}
 
 
+@reported
 def synonym_tile(row: Row, plan: BuildPlan) -> Row:
     return {"rows": entity_parts.synonym_tile(plan, row["row"], row["column"])}
 
@@ -76,6 +102,7 @@ class Neighbours:
     def __init__(self, plan: BuildPlan) -> None:
         self._here = links.open_neighbourhood(plan)
 
+    @reported
     def __call__(self, row: Row) -> Row:
         return {"rows": links.neighbours(self._here, row["segment"], row["shard"], row["first"])}
 
@@ -84,7 +111,7 @@ def run(rows: Sequence[Row], *stages: Stage) -> Iterator[Row]:
     """Stream rows through (stage, plan, resources); results come as they are ready, in any order.
 
     A class keeps a model in an actor, a function runs as a task.  Raises the library's own
-    error where a stage raised one.
+    error where a stage raised one, and Failed where workers or disks did not hold.
     """
     if not rows:
         return
@@ -94,34 +121,28 @@ def run(rows: Sequence[Row], *stages: Stage) -> Iterator[Row]:
         if isinstance(stage, type):
             smallest = min(resources.min_workers, len(rows))
             pool: Any = ray.data.ActorPoolStrategy(min_size=smallest, max_size=largest)
-            retries = {"max_restarts": resources.max_retries, "max_task_retries": resources.max_retries}
+            # A task waits for its actor as long as that is started again: while a node is lost, every try counts.
+            retries = {"max_restarts": resources.max_retries, "max_task_retries": -1}
             how: dict[str, Any] = {"compute": pool, "fn_constructor_args": (plan,), **retries}
         else:
             pool = ray.data.TaskPoolStrategy(size=largest)
             how = {"compute": pool, "fn_args": (plan,), "max_retries": resources.max_retries}
         dataset = dataset.map(stage, num_cpus=resources.num_cpus, num_gpus=resources.num_gpus or None, **how)
     try:
-        yield from dataset.iter_rows()
-    except RayError as error:
-        raise _readable(error) from error
+        for row in dataset.iter_rows():
+            if "error" in row:
+                raise _error(row)
+            yield row
+    except (RayActorError, WorkerCrashedError, NodeDiedError, OutOfMemoryError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise Failed(f"A worker died more often than it is restarted ({reason}). {AGAIN}") from error
 
 
-def _readable(error: RayError) -> Exception:
-    """The library's own error where a stage raised one; a sentence where the machine was at fault; else the error."""
-    causes: list[BaseException] = [error]
-    while (cause := getattr(causes[-1], "cause", None) or causes[-1].__cause__) is not None:
-        causes.append(cause)
-    own = [cause for cause in causes if isinstance(cause, HybridIRError)]
-    if own:
-        return own[0]
-    again = "Nothing was published. Run the same command again: finished work is kept."
-    for cause in causes:
-        if isinstance(cause, OSError):
-            return Failed(f"A worker could not read or write: {cause}. {again}")
-        if isinstance(cause, RayActorError | WorkerCrashedError | NodeDiedError | OutOfMemoryError):
-            reason = str(cause).strip().splitlines()[0]
-            return Failed(f"A worker died more often than it is restarted ({reason}). {again}")
-    return error
+def _error(row: Row) -> HybridIRError:
+    for kind in HybridIRError.__subclasses__():
+        if kind.__name__ == row["kind"]:
+            return kind(row["error"])
+    return Failed(f"A worker could not read or write: {row['error']}. {AGAIN}")
 
 
 def _room(resources: StageResources) -> int:
