@@ -55,17 +55,28 @@ def index(
     ],
     root: Root,
     more: Annotated[list[str] | None, typer.Argument(metavar="[PATH]...", help="Further corpus paths.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only read, chunk, and say what it will come to.")] = False,
     config: Config = None,
     wait: Wait = 0.0,
     json_: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> None:
     """Build an index of a corpus and publish it.  Run it again after an interruption: it goes on."""
+    from ray_jobs.index import dry_run as run_dry
     from ray_jobs.index import index as run_index
     from ray_jobs.progress import Reporter
 
     settings = load_settings(config) if config else Settings()
     reporter = Reporter(quiet=quiet)
+    if dry_run:
+        expected = run_dry([*corpus, *(more or [])], settings, reporter).model_dump()
+        if json_:
+            _print_json(expected)
+            return
+        for name, value in expected.items():
+            typer.echo(f"  {name.replace('_', ' '):<18} {value:>16,}")
+        typer.echo("Seconds are of one worker on this machine. Nothing was written.")
+        return
     done = run_index([*corpus, *(more or [])], root, settings, reporter, wait)
     _say_build(done, root, json_)
     if not json_:

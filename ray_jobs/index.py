@@ -24,6 +24,7 @@ from hybrid_ir.corpus.source import open_bytes
 from hybrid_ir.errors import BadInput, Conflict, HybridIRError
 from hybrid_ir.extraction.load import load as load_extractor
 from hybrid_ir.index import layout, manifest, shard
+from hybrid_ir.index.estimate import Estimate, Part, estimate
 from hybrid_ir.index.manifest import Fingerprints, Manifest, Segment
 from hybrid_ir.index.plan import BuildPlan, light, plan_of
 from hybrid_ir.index.shard import SegmentPlan
@@ -32,8 +33,17 @@ from hybrid_ir.lease import Holder, held
 from hybrid_ir.records import SourceFile
 from hybrid_ir.settings import BuildSettings, Settings
 from hybrid_ir.store import Store
+from ray_jobs import stages
 from ray_jobs.cluster import connected
-from ray_jobs.pipeline import Work, make_build, make_segment, merge_segments, shard_count, write_report
+from ray_jobs.pipeline import (
+    Work,
+    make_build,
+    make_segment,
+    merge_segments,
+    read_parts,
+    shard_count,
+    write_report,
+)
 from ray_jobs.progress import Reporter
 
 
@@ -124,6 +134,18 @@ def update(
     return made
 
 
+def dry_run(corpus: Sequence[str], settings: Settings, reporter: Reporter) -> Estimate:
+    """Read and chunk the corpus, try the models on a sample, and say what indexing will come to."""
+    build = settings.build
+    rows = [{"files": [file.model_dump_json() for file in group]} for _, group in read_parts(discover(corpus))]
+    with connected(settings.job):
+        surveys = stages.run(rows, (stages.survey, build, settings.job.read))
+        parts = [
+            Part.model_validate_json(row["survey"]) for row in reporter.follow("read and chunk", surveys, len(rows))
+        ]
+    return estimate(parts, build, load_extractor(build.extractor), encoders.load(build.chunk_encoder))
+
+
 def compact(root: str, settings: Settings | None, reporter: Reporter, wait_s: float = 0.0) -> Manifest:
     """Merge the published build's segments into one, without what is dead, and publish that.
 
@@ -208,6 +230,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--corpus", nargs="+", default=[], help="files, folders or globs of any supported format")
     parser.add_argument("--root", required=True, help="where the index lies: a folder or s3://bucket/prefix")
     parser.add_argument("--config", help="a settings file; default: the embedded models")
+    parser.add_argument("--dry-run", action="store_true", help="with --corpus: only say what it will come to")
     parser.add_argument("--update", action="store_true", help="change the published build instead of making one")
     parser.add_argument("--add", nargs="+", default=[], help="with --update: files, folders or globs")
     parser.add_argument("--delete", nargs="+", default=[], help="with --update: document ids")
@@ -217,6 +240,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("give either --corpus, or --update with --add or --delete")
     try:
         settings = settings_module.load(given.config) if given.config else Settings()
+        if given.dry_run:
+            print(dry_run(given.corpus, settings, Reporter()).model_dump_json())
+            return 0
         if given.update:
             done = update(given.root, given.add, given.delete, settings, Reporter(), given.wait)
         else:

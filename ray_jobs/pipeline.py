@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from hybrid_ir.errors import BadInput
-from hybrid_ir.index import assembly, dense_shards, entity_parts, layout, manifest, shard
+from hybrid_ir.index import assembly, dense_shards, entity_parts, layout, manifest, report, shard
 from hybrid_ir.index.manifest import Fingerprints, Manifest, Segment
 from hybrid_ir.index.plan import BuildPlan
+from hybrid_ir.index.report import Report
 from hybrid_ir.index.shard import SegmentPlan, StageResult
 from hybrid_ir.records import SourceFile
 from hybrid_ir.settings import BuildSettings, JobSettings
@@ -31,7 +31,6 @@ class Work:
     chunks_extracted: int = 0
     chunks_encoded: int = 0
     names_encoded: int = 0
-    errors: dict[str, int] = field(default_factory=dict)
 
 
 def shard_count(build: BuildSettings, files: Sequence[SourceFile]) -> int:
@@ -138,15 +137,16 @@ def make_build(
 
 def write_report(plan: BuildPlan, made: Manifest, seconds: float, reporter: Reporter, work: Work) -> None:
     """What the job did and how long each stage took, beside the manifest."""
-    report = {
-        "seconds": round(seconds, 3),
-        "stages": reporter.seconds,
-        "chunks_extracted": work.chunks_extracted,
-        "chunks_encoded": work.chunks_encoded,
-        "names_encoded": work.names_encoded,
-        "counts": made.counts.model_dump(),
-    }
-    plan.store.write(layout.report(made.build_id), json.dumps(report, indent=1).encode())
+    done = Report(
+        build_id=made.build_id,
+        seconds=round(seconds, 3),
+        stages=reporter.seconds,
+        chunks_extracted=work.chunks_extracted,
+        chunks_encoded=work.chunks_encoded,
+        names_encoded=work.names_encoded,
+        counts=made.counts,
+    )
+    report.write(plan.store, made, done)
 
 
 def _drain(reporter: Reporter, name: str, rows: list[stages.Row], stage: stages.Stage) -> None:

@@ -8,7 +8,7 @@ overwrites its own file.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import ray.data
@@ -17,11 +17,11 @@ from ray.exceptions import NodeDiedError, OutOfMemoryError, RayActorError, Worke
 from hybrid_ir import encoders
 from hybrid_ir.errors import Failed, HybridIRError
 from hybrid_ir.extraction.load import load as load_extractor
-from hybrid_ir.index import compaction, entity_parts, links, shard
+from hybrid_ir.index import compaction, entity_parts, estimate, links, shard
 from hybrid_ir.index.plan import BuildPlan
 from hybrid_ir.index.shard import SegmentPlan
 from hybrid_ir.records import SourceFile
-from hybrid_ir.settings import StageResources
+from hybrid_ir.settings import BuildSettings, StageResources
 
 AGAIN = "Nothing was published. Run the same command again: finished work is kept."
 
@@ -60,6 +60,12 @@ def chunk(row: Row, plan: SegmentPlan) -> Row:
 @reported
 def merge(row: Row, plans: tuple[SegmentPlan, BuildPlan]) -> Row:
     return {"merge": compaction.merge(*plans, row["shard"]).model_dump_json()}
+
+
+@reported
+def survey(row: Row, settings: BuildSettings) -> Row:
+    files = [SourceFile.model_validate_json(file) for file in row["files"]]
+    return {"survey": estimate.survey(files, settings).model_dump_json()}
 
 
 class Extract:
@@ -123,10 +129,12 @@ def run(rows: Sequence[Row], *stages: Stage) -> Iterator[Row]:
             pool: Any = ray.data.ActorPoolStrategy(min_size=smallest, max_size=largest)
             # A task waits for its actor as long as that is started again: while a node is lost, every try counts.
             retries = {"max_restarts": resources.max_retries, "max_task_retries": -1}
-            how: dict[str, Any] = {"compute": pool, "fn_constructor_args": (plan,), **retries}
+            how: dict[str, Any] = {"compute": pool, "fn_constructor_args": (plan,)}
         else:
             pool = ray.data.TaskPoolStrategy(size=largest)
-            how = {"compute": pool, "fn_args": (plan,), "max_retries": resources.max_retries}
+            retries = {"max_retries": resources.max_retries}
+            how = {"compute": pool, "fn_args": (plan,)}
+        how["ray_remote_args_fn"] = partial(dict, retries)
         dataset = dataset.map(stage, num_cpus=resources.num_cpus, num_gpus=resources.num_gpus or None, **how)
     try:
         for row in dataset.iter_rows():

@@ -111,6 +111,8 @@ def test_a_worker_that_always_dies_ends_the_job_with_a_sentence(corpus, tmp_path
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
     def always(row, plan):
+        with open(tmp_path / "tries", "a") as tries:  # noqa: PTH123
+            tries.write(f"{row['shard']}\n")
         os._exit(137)
 
     monkeypatch.setattr(stages, "chunk", always)
@@ -118,6 +120,7 @@ def test_a_worker_that_always_dies_ends_the_job_with_a_sentence(corpus, tmp_path
     with connected(JobSettings()), pytest.raises(Failed, match="died more often than it is restarted"):
         index([corpus], str(tmp_path / "root"), twice, QUIET)
     assert manifest.current(Store(str(tmp_path / "root"))) is None
+    assert 2 <= len((tmp_path / "tries").read_text().splitlines()) <= 2 * 4
 
 
 def test_a_node_is_lost_in_the_middle(corpus, undisturbed, tmp_path):

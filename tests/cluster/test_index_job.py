@@ -60,6 +60,10 @@ def test_two_runs_write_the_same_bytes_and_the_third_has_nothing_to_do(corpus, t
     store = Store(str(tmp_path / "a"))
     assert manifest.verify(store, done) == []
     assert not store.files("work")
+    page = store.read(layout.report(done.build_id).replace(".json", ".html")).decode()
+    assert "extract and encode" in page
+    assert "<td>liver</td>" in page
+    assert "<script" not in page
     start = time.monotonic()
     again = index([corpus], str(tmp_path / "a"), SETTINGS, Reporter())
     assert again == done

@@ -1,0 +1,109 @@
+"""What indexing a corpus will come to, from reading and chunking it and trying the models on a sample."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+
+from hybrid_ir.corpus.chunker import chunk
+from hybrid_ir.corpus.formats import read
+from hybrid_ir.records import Chunk, Document, ErrorRecord, Record, SourceFile
+from hybrid_ir.roles import Encoder, Extractor
+from hybrid_ir.settings import BuildSettings
+
+SAMPLE = 48
+"""Chunks that the models are tried on: a few seconds on one core."""
+CALLS_PER_CHUNK = 2
+"""A language model names a passage's entities first, then its triples (Hybrid-IR, OpenIE)."""
+CHARS_PER_TOKEN = 4.0
+PROMPT_TOKENS = 600
+"""Instructions and the one-shot example of a call."""
+
+
+class Part(Record):
+    """What a few files hold."""
+
+    documents: int
+    chunks: int
+    characters: int
+    errors: int
+    sample: tuple[Chunk, ...]
+    """Evenly spread."""
+
+
+class Estimate(Record):
+    """Seconds are of one worker on this machine, start-up apart; a document in several files counts each time."""
+
+    documents: int
+    chunks: int
+    errors: int
+    triples: int
+    entities: int
+    """An upper bound: names met again later count once more."""
+    extract_seconds: float
+    encode_seconds: float
+    llm_calls: int
+    llm_tokens: int
+    bytes: int
+    sampled_chunks: int
+
+
+def survey(files: Sequence[SourceFile], settings: BuildSettings) -> Part:
+    """Read and chunk; nothing is written."""
+    documents = chunks = characters = errors = 0
+    kept: list[Chunk] = []
+    step = 1
+    for file in files:
+        for record in read(file, settings.reader):
+            if isinstance(record, ErrorRecord):
+                errors += 1
+            elif isinstance(record, Document):
+                documents += 1
+                for piece in chunk(record, settings.chunker):
+                    if chunks % step == 0:
+                        kept.append(piece)
+                        if len(kept) >= 2 * SAMPLE:  # thin out, so that the sample stays even and small
+                            kept, step = kept[::2], step * 2
+                    chunks += 1
+                    characters += len(piece.text)
+    return Part(documents=documents, chunks=chunks, characters=characters, errors=errors, sample=tuple(kept))
+
+
+def estimate(parts: Iterable[Part], settings: BuildSettings, extractor: Extractor, encoder: Encoder) -> Estimate:
+    """Scale what the models do with a sample to the whole."""
+    parts = list(parts)
+    chunks = sum(part.chunks for part in parts)
+    pool = [piece for part in parts for piece in part.sample]
+    sample = pool[:: max(1, len(pool) // SAMPLE)][:SAMPLE]
+    if not sample:
+        errors = sum(part.errors for part in parts)
+        return Estimate.model_validate(dict.fromkeys(Estimate.model_fields, 0) | {"errors": errors})
+    extractor.extract(sample[:1])  # what is loaded at the first call is start-up
+    encoder.encode_passages([""], [sample[0].text])
+    start = time.monotonic()
+    found = [result for result in extractor.extract(sample) if not isinstance(result, str)]
+    extract_seconds = (time.monotonic() - start) / len(sample)
+    start = time.monotonic()
+    encoder.encode_passages([piece.title for piece in sample], [piece.text for piece in sample])
+    encode_seconds = (time.monotonic() - start) / len(sample)
+    triples = sum(len(result.triples) for result in found) / len(sample) * chunks
+    names = {name for result in found for name in result.mentions}
+    entities = len(names) / len(sample) * chunks
+    by_llm = settings.extractor.kind == "llm"
+    characters = sum(part.characters for part in parts)
+    vector = 4 * encoder.dimension
+    return Estimate(
+        documents=sum(part.documents for part in parts),
+        chunks=chunks,
+        errors=sum(part.errors for part in parts),
+        triples=round(triples),
+        entities=round(entities),
+        extract_seconds=round(extract_seconds * chunks, 1),
+        encode_seconds=round(encode_seconds * chunks, 1),
+        llm_calls=CALLS_PER_CHUNK * chunks if by_llm else 0,
+        llm_tokens=round(CALLS_PER_CHUNK * (chunks * PROMPT_TOKENS + characters / CHARS_PER_TOKEN)) if by_llm else 0,
+        # A vector lies in the segment, in FAISS and in the cache; text compresses to about half, and
+        # triples, mentions and the graph take about 60 bytes each.
+        bytes=round(3 * vector * chunks + 2 * vector * entities + characters / 2 + 60 * (3 * triples + 2 * entities)),
+        sampled_chunks=len(sample),
+    )
