@@ -1,4 +1,4 @@
-"""Which pairs of unit vectors may be closer than a threshold: dense products, block by block, in the fast precision.
+"""Which pairs of vectors may have a cosine above a threshold: dense products, block by block, in the fast precision.
 
 The filter never misses a pair and lets some through that are not close enough; whoever asks
 verifies them.  So which precision the filter computes in changes its time, not the result.
@@ -24,8 +24,10 @@ MARGIN = {"float32": 1e-4, "bfloat16": 0.01}
 """By which a product of two unit vectors may be too small.  bfloat16 keeps 8 bits: rounding both vectors
 moves it by at most 2^-8 (2 x 2^-9, by Cauchy-Schwarz), rounding the product below 1 by 2^-9: 0.0059."""
 _FLAGS = {"amx_bf16", "avx512_bf16"}
-_ROWS, _COLUMNS = 1024, 4096
-"""Of a block: its product stays in the cache until it has been compared."""
+_ROWS, _COLUMNS = 8192, 512
+"""Of a block: its product is compared while it is in the cache."""
+_UNITS = 256
+"""Rows brought to unit length at a time, for the same reason."""
 _PATIENCE = 2e11
 """Multiply-adds in float32 (some 3 s) before a process that has no torch loads it (some 3 s)."""
 
@@ -33,7 +35,7 @@ _PATIENCE = 2e11
 def above(
     left: NDArray[np.float32], right: NDArray[np.float32], threshold: float, precision: Precision = "auto"
 ) -> tuple[Numbers, Numbers]:
-    """(rows, columns) with at least all pairs of unit rows whose product exceeds the threshold.
+    """(rows, columns) with at least all pairs of rows whose cosine exceeds the threshold.
 
     ``left`` and ``right`` have shape (rows, dimension); where they are one object, a pair is
     looked for once, not in both orders.  ``auto``: bfloat16 where the CPU has instructions for
@@ -49,11 +51,20 @@ def above(
     return np.concatenate([rows for rows, _ in found] or [none]), np.concatenate([c for _, c in found] or [none])
 
 
+def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Rows at unit length, each computed from itself alone; a zero row stays zero."""
+    block = np.ascontiguousarray(vectors, np.float32)
+    length = np.sqrt(np.einsum("ij,ij->i", block, block))[:, None]
+    return np.asarray(block / np.where(length > 0, length, np.float32(1)), np.float32)
+
+
 def _find_float32(
     left: NDArray[np.float32], right: NDArray[np.float32], limit: float
 ) -> Iterator[tuple[Numbers, Numbers]]:
+    one = unit(left)
+    two = one if right is left else unit(right)
     for row, column in _blocks(left, right):
-        yield _where(left[row] @ right[column].T > limit, row, column)
+        yield _where(one[row] @ two[column].T > limit, row, column)
 
 
 def _find_bfloat16(
@@ -61,20 +72,27 @@ def _find_bfloat16(
 ) -> Iterator[tuple[Numbers, Numbers]]:
     import torch
 
-    # PyTorch warns of arrays that it must not write to, so those are copied.
-    one = torch.from_numpy(np.require(left, requirements="W")).bfloat16()
-    two = one if right is left else torch.from_numpy(np.require(right, requirements="W")).bfloat16()
+    def rounded(vectors: NDArray[np.float32]) -> torch.Tensor:
+        out = torch.empty(vectors.shape, dtype=torch.bfloat16)
+        for start in range(0, len(vectors), _UNITS):
+            out[start : start + _UNITS] = torch.from_numpy(unit(vectors[start : start + _UNITS]))
+        return out
+
+    one = rounded(left)
+    two = one if right is left else rounded(right)
     # Positive floats are ordered as their bits are; cutting the limit's bits off only lowers it.
-    bits = np.float32(limit).view(np.int32) >> 16
+    bits = np.int16(np.float32(limit).view(np.int32) >> 16)
     for row, column in _blocks(left, right):
         product = torch.matmul(one[row], two[column].T)
-        yield _where(product.view(torch.int16).numpy() > np.int16(bits), row, column)
+        yield _where(product.view(torch.int16).numpy() > bits, row, column)
 
 
 def _blocks(left: NDArray[Any], right: NDArray[Any]) -> Iterator[tuple[slice, slice]]:
-    for first in range(0, len(left), _ROWS):
-        for start in range(first if right is left else 0, len(right), _COLUMNS):
-            yield slice(first, first + _ROWS), slice(start, start + _COLUMNS)
+    for start in range(0, len(right), _COLUMNS):
+        column = slice(start, min(start + _COLUMNS, len(right)))
+        rows = column.stop if right is left else len(left)  # up to the diagonal
+        for first in range(0, rows, _ROWS):
+            yield slice(first, min(first + _ROWS, rows)), column
 
 
 def _where(mask: NDArray[np.bool_], row: slice, column: slice) -> tuple[Numbers, Numbers]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid_ir.graph.candidates import Precision, above
+from hybrid_ir.graph.candidates import Precision, above, unit
 from hybrid_ir.graph.knowledge_graph import Numbers
 
 _PAIRS = 1024
@@ -39,9 +39,8 @@ def similar_pairs(
     ``precision`` is that of the filter (see ``candidates``) and does not change the result.
     Returns (a, b, cosine) with a < b, sorted, each pair once.
     """
-    same = left is right and left_ids is right_ids
-    left = _unit(left)
-    right = left if same else _unit(right)
+    if right is left and right_ids is not left_ids:
+        right = right.view()  # two tiles that happen to hold the same vectors
     rows, columns = above(left, right, threshold, precision)
     a, b = left_ids[rows], right_ids[columns]
     keep = a != b
@@ -52,11 +51,11 @@ def similar_pairs(
 
 
 def _cosine(left: NDArray[Any], rows: Numbers, right: NDArray[Any], columns: Numbers) -> NDArray[np.float64]:
-    """Products of single pairs in double precision."""
+    """Of single pairs, in double precision."""
     cosine = np.empty(len(rows), np.float64)
     for start in range(0, len(rows), _PAIRS):
         some = slice(start, start + _PAIRS)
-        one, two = left[rows[some]].astype(np.float64), right[columns[some]].astype(np.float64)
+        one, two = (unit(x).astype(np.float64) for x in (left[rows[some]], right[columns[some]]))
         cosine[some] = np.einsum("ij,ij->i", one, two)
     return cosine
 
@@ -73,9 +72,3 @@ def distinct(a: Numbers, b: Numbers, cosine: NDArray[np.float32]) -> tuple[Numbe
 def numbers_agree(a: str, b: str) -> bool:
     """Do two names hold the same numbers?  Vectors hardly tell IL-2 from IL-6 or type 1 from type 2."""
     return sorted(_NUMBERS.findall(a)) == sorted(_NUMBERS.findall(b))
-
-
-def _unit(vectors: NDArray[np.float32]) -> NDArray[Any]:
-    block = np.asarray(vectors, dtype=np.float32)
-    length = np.sqrt(np.einsum("ij,ij->i", block, block))[:, None]  # norm() would square into a copy
-    return np.asarray(block / np.where(length > 0, length, np.float32(1)), dtype=np.float32)
