@@ -291,6 +291,7 @@ def inspect(
             "build_id": found.build_id,
             "counts": found.counts,
             "partitions": found.partitions,
+            "resolution": found.resolution,
             "fingerprints": found.fingerprints,
             "errors": kinds,
         }
@@ -304,6 +305,9 @@ def inspect(
         typer.echo(
             f"  graph partitions   {division.count:>12,}  {division.method}, {division.cut:.1%} of edges between them"
         )
+    if found.resolution is not None:
+        known = "unknown" if found.resolution.recall is None else f"{found.resolution.recall:.1%}"
+        typer.echo(f"  synonyms by        {found.resolution.clusters:>12,}  clusters, estimated recall {known}")
     typer.echo(f"  encoder            {found.fingerprints.chunk_encoder['model']}")
     typer.echo(f"  extractor          {found.fingerprints.extractor['kind']}")
     for kind in kinds[:10]:

@@ -95,6 +95,8 @@ class GraphSettings(_Group):
     """tau: entities whose cosine exceeds it get an ``equivalent`` edge."""
     synonym_digits_must_match: bool = True
     """IL-2 and IL-6 are close by vector and different by fact: names whose numbers differ are no synonyms."""
+    resolution_blocks_above: Positive = 2_000_000
+    """With more entities only those that share a coarse cluster are compared; the manifest says with what recall."""
     chunk_neighbours: Annotated[int, Field(ge=0)] = 5
     chunk_similarity_floor: Share = 0.6
     partitions: Positive | Literal["auto"] = "auto"

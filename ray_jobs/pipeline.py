@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hybrid_ir.errors import BadInput
-from hybrid_ir.index import assembly, dense_shards, entity_parts, layout, manifest, report, shard
+from hybrid_ir.index import assembly, dense_shards, entity_blocks, entity_parts, layout, manifest, report, shard
 from hybrid_ir.index.manifest import Fingerprints, Manifest, Segment
 from hybrid_ir.index.plan import BuildPlan
 from hybrid_ir.index.report import Report
@@ -124,8 +124,7 @@ def make_build(
     rows = [{"part": part, "parts": parts} for part in range(parts)]
     done = list(reporter.follow("encode entities", stages.run(rows, (stages.EncodeNames, plan, job.encode)), len(rows)))
     work.names_encoded += sum(row["computed"] for row in done)
-    tiles = [{"row": row, "column": column} for row, column in entity_parts.tiles(parts)]
-    _drain(reporter, "entity resolution", tiles, (stages.synonym_tile, plan, job.read))
+    _resolve(plan, parts, len(graph.entities), job, reporter)
     shards = [{"segment": segment_id, "shard": number, "first": first} for segment_id, number, first in plan.shards()]
     if plan.settings.graph.chunk_neighbours:
         _drain(reporter, "link chunks", shards, (stages.Neighbours, plan, job.read))
@@ -133,6 +132,22 @@ def make_build(
         "write graph", (assembly.finish(plan, segments, graph, fingerprints) for _ in range(1)), 1
     )
     return made
+
+
+def _resolve(plan: BuildPlan, parts: int, entities: int, job: JobSettings, reporter: Reporter) -> None:
+    """Find the synonyms: among all pairs of entities, or among those that share a cluster."""
+    if not entity_blocks.wanted(plan, entities):
+        tiles = [{"row": row, "column": column} for row, column in entity_parts.tiles(parts)]
+        _drain(reporter, "entity resolution", tiles, (stages.synonym_tile, plan, job.read))
+        return
+    _drain(reporter, "cluster entities", [{"parts": parts}], (stages.train_clusters, plan, job.read))
+    rows = [{"part": part} for part in range(parts)]
+    _drain(reporter, "assign entities", rows, (stages.assign_clusters, plan, job.read))
+    tiles = [
+        {"parts": parts, "cluster": cluster, "first": first, "second": second}
+        for cluster, first, second in entity_blocks.tiles(plan, parts)
+    ]
+    _drain(reporter, "entity resolution", tiles, (stages.synonym_cluster_tile, plan, job.read))
 
 
 def write_report(plan: BuildPlan, made: Manifest, seconds: float, reporter: Reporter, work: Work) -> None:

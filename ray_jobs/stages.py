@@ -17,7 +17,7 @@ from ray.exceptions import NodeDiedError, OutOfMemoryError, RayActorError, Worke
 from hybrid_ir import encoders
 from hybrid_ir.errors import Failed, HybridIRError
 from hybrid_ir.extraction.load import load as load_extractor
-from hybrid_ir.index import compaction, entity_parts, estimate, links, shard
+from hybrid_ir.index import compaction, entity_blocks, entity_parts, estimate, links, shard
 from hybrid_ir.index.plan import BuildPlan
 from hybrid_ir.index.shard import SegmentPlan
 from hybrid_ir.records import SourceFile
@@ -102,6 +102,22 @@ class EncodeNames:
 @reported
 def synonym_tile(row: Row, plan: BuildPlan) -> Row:
     return {"rows": entity_parts.synonym_tile(plan, row["row"], row["column"])}
+
+
+@reported
+def train_clusters(row: Row, plan: BuildPlan) -> Row:
+    return {"clusters": entity_blocks.train(plan, row["parts"])}
+
+
+@reported
+def assign_clusters(row: Row, plan: BuildPlan) -> Row:
+    return {"rows": entity_blocks.assign(plan, row["part"])}
+
+
+@reported
+def synonym_cluster_tile(row: Row, plan: BuildPlan) -> Row:
+    tile = row["cluster"], row["first"], row["second"]
+    return {"rows": entity_blocks.synonym_tile(plan, row["parts"], *tile)}
 
 
 class Neighbours:

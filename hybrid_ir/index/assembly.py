@@ -12,7 +12,7 @@ from hybrid_ir.graph import chunk_links, knowledge_graph
 from hybrid_ir.graph.knowledge_graph import KnowledgeGraph
 from hybrid_ir.graph.partition_store import read_partitions
 from hybrid_ir.graph.store import write as write_graph
-from hybrid_ir.index import entity_parts, layout, links
+from hybrid_ir.index import entity_blocks, entity_parts, layout, links
 from hybrid_ir.index.manifest import Counts, Fingerprints, Manifest, Segment
 from hybrid_ir.index.plan import BuildPlan
 from hybrid_ir.store import FileEntry
@@ -44,6 +44,8 @@ def finish(plan: BuildPlan, segments: Sequence[Segment], graph: KnowledgeGraph, 
     """
     store, folder = plan.store, plan.folder
     pairs = entity_parts.collect(plan, graph.entities)
+    blocked = entity_blocks.wanted(plan, len(graph.entities))
+    resolution = entity_blocks.resolution(plan, graph.entities, pairs) if blocked else None
     found = links.collect(plan)
     files = write_graph(store, folder, graph, pairs, found, plan.chunks, plan.settings.graph)
     if len(graph.entities):
@@ -78,5 +80,6 @@ def finish(plan: BuildPlan, segments: Sequence[Segment], graph: KnowledgeGraph, 
         segments=tuple(segments),
         counts=counts,
         partitions=read_partitions(store, folder),
+        resolution=resolution,
         files=files,
     )

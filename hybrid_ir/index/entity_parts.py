@@ -22,6 +22,10 @@ from hybrid_ir.roles import Encoder
 
 ENTITIES_PER_PART = 8192
 """At most; the vectors of a tile's two parts take 25 MB at 384 dimensions."""
+NAMES_AT_A_TIME = 1 << 20
+
+Pairs = tuple[Numbers, Numbers, NDArray[np.float32]]
+"""(a, b, cosine) with a < b, sorted."""
 
 
 def part_count(entities: int) -> int:
@@ -69,7 +73,7 @@ def tiles(parts: int) -> list[tuple[int, int]]:
 
 
 def synonym_tile(plan: BuildPlan, row: int, column: int) -> int:
-    """The synonyms of one tile; returns how many.
+    """The similar pairs of one tile, whatever numbers their names hold; returns how many.
 
     Where the build changes another one, pairs of two old names are known from there, and only
     the names new to it are compared.
@@ -82,15 +86,11 @@ def synonym_tile(plan: BuildPlan, row: int, column: int) -> int:
         found.append(_compare(plan, column, row))
     a, b, cosine = (np.concatenate([part[i] for part in found]) for i in range(3))
     a, b, cosine = synonyms.distinct(a, b, cosine)
-    if plan.settings.graph.synonym_digits_must_match and len(a):
-        name_of = _names_by_id(plan, {row, column})
-        keep = [synonyms.numbers_agree(name_of[i], name_of[j]) for i, j in zip(a.tolist(), b.tolist(), strict=True)]
-        a, b, cosine = a[keep], b[keep], cosine[keep]
     plan.store.write_table(target, pa.table({"a": a, "b": b, "cosine": cosine}))
     return len(a)
 
 
-def collect(plan: BuildPlan, entities: pa.Array) -> tuple[Numbers, Numbers, NDArray[np.float32]]:
+def collect(plan: BuildPlan, entities: pa.Array) -> Pairs:
     """All synonym pairs of the build, sorted."""
     tables = [plan.store.read_table(name) for name in plan.store.files(f"{plan.work}/synonyms")]
     parts = [(t["a"].to_numpy(), t["b"].to_numpy(), t["cosine"].to_numpy()) for t in tables]
@@ -98,7 +98,20 @@ def collect(plan: BuildPlan, entities: pa.Array) -> tuple[Numbers, Numbers, NDAr
         parts.append(_inherited(open_graph(plan.store, layout.build(plan.previous)), entities))
     none = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))
     a, b, cosine = (np.concatenate([part[i] for part in parts] or [none[i]]) for i in range(3))
-    return synonyms.distinct(a.astype(np.int64), b.astype(np.int64), cosine.astype(np.float32))
+    found = synonyms.distinct(a.astype(np.int64), b.astype(np.int64), cosine.astype(np.float32))
+    return numbers_agree(plan, entities, found)
+
+
+def numbers_agree(plan: BuildPlan, entities: pa.Array, pairs: Pairs) -> Pairs:
+    """The pairs whose names hold the same numbers, where the settings ask for it."""
+    if not plan.settings.graph.synonym_digits_must_match or not len(pairs[0]):
+        return pairs
+    keep = np.zeros(len(pairs[0]), bool)
+    for start in range(0, len(keep), NAMES_AT_A_TIME):
+        some = slice(start, start + NAMES_AT_A_TIME)
+        one, two = (entities.take(pa.array(side[some])).to_pylist() for side in pairs[:2])
+        keep[some] = [synonyms.numbers_agree(a, b) for a, b in zip(one, two, strict=True)]
+    return pairs[0][keep], pairs[1][keep], pairs[2][keep]
 
 
 def load_names(plan: BuildPlan, part: int) -> tuple[Numbers, list[str]]:
@@ -109,6 +122,11 @@ def load_names(plan: BuildPlan, part: int) -> tuple[Numbers, list[str]]:
 
 def load_vectors(plan: BuildPlan, part: int) -> NDArray[np.float32]:
     return plan.store.array(_vectors_file(plan, part))
+
+
+def load_new(plan: BuildPlan, part: int) -> NDArray[np.bool_]:
+    """Which names of a part the changed build did not have."""
+    return plan.store.array(_new_file(plan, part))
 
 
 def mark_new(plan: BuildPlan, parts: int) -> int:
@@ -128,18 +146,13 @@ def mark_new(plan: BuildPlan, parts: int) -> int:
 def _compare(plan: BuildPlan, row: int, column: int) -> tuple[Numbers, Numbers, NDArray[np.float32]]:
     left_ids, left = load_names(plan, row)[0], load_vectors(plan, row)
     if plan.previous is not None:
-        new = np.asarray(plan.store.array(_new_file(plan, row)))
+        new = np.asarray(load_new(plan, row))
         left_ids, left = left_ids[new], left[new]
     if row == column and plan.previous is None:
         right_ids, right = left_ids, left
     else:
         right_ids, right = load_names(plan, column)[0], load_vectors(plan, column)
     return synonyms.similar_pairs(left_ids, left, right_ids, right, plan.settings.graph.synonym_threshold)
-
-
-def _names_by_id(plan: BuildPlan, parts: set[int]) -> dict[int, str]:
-    loaded = [load_names(plan, part) for part in parts]
-    return {i: name for ids, names in loaded for i, name in zip(ids.tolist(), names, strict=True)}
 
 
 def _inherited(old: StoredGraph, entities: pa.Array) -> tuple[Numbers, Numbers, NDArray[np.float32]]:

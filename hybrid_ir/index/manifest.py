@@ -57,6 +57,19 @@ class Counts(Record):
     errors: int
 
 
+class Resolution(Record):
+    """How synonyms were looked for where not all pairs were compared."""
+
+    clusters: int
+    clusters_per_entity: int
+    checked_entities: int
+    """Compared with all others."""
+    checked_pairs: int
+    """Synonym pairs that those have."""
+    recall: float | None
+    """Share of these pairs that the clusters found; None where there are none."""
+
+
 class Manifest(Record):
     """Written last.  It names no time and no machine: two undisturbed runs write the same bytes."""
 
@@ -70,6 +83,8 @@ class Manifest(Record):
     counts: Counts
     partitions: Partitions | None = None
     """How the graph is divided."""
+    resolution: Resolution | None = None
+    """None: all pairs of entities were compared."""
     files: dict[str, FileEntry] = Field(default_factory=dict)
     """Of the build itself; the segments list their own."""
 
