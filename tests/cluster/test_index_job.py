@@ -33,15 +33,22 @@ def one_ray():
         yield
 
 
-@pytest.fixture
-def corpus(tmp_path):
-    path = tmp_path / "notes.jsonl"
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    path = tmp_path_factory.mktemp("corpus") / "notes.jsonl"
     rows = [
         {"id": f"n{i}", "title": topic, "text": f"{topic} affects the liver. The liver metabolises {topic.lower()}."}
         for i, topic in enumerate(TOPICS)
     ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return str(path)
+
+
+@pytest.fixture(scope="module")
+def whole(corpus, tmp_path_factory):
+    """(root, manifest) of an undisturbed run."""
+    root = tmp_path_factory.mktemp("whole")
+    return root, index([corpus], str(root), SETTINGS, Reporter(quiet=True))
 
 
 def files_of(root):
@@ -51,13 +58,13 @@ def files_of(root):
     }
 
 
-def test_two_runs_write_the_same_bytes_and_the_third_has_nothing_to_do(corpus, tmp_path, capsys):
-    done = index([corpus], str(tmp_path / "a"), SETTINGS, Reporter(quiet=True))
+def test_two_runs_write_the_same_bytes_and_the_third_has_nothing_to_do(corpus, whole, tmp_path, capsys):
+    root, done = whole
     index([corpus], str(tmp_path / "b"), SETTINGS, Reporter(quiet=True))
-    assert files_of(tmp_path / "a") == files_of(tmp_path / "b")
+    assert files_of(root) == files_of(tmp_path / "b")
     assert done.counts.documents == len(TOPICS)
     assert done.counts.triples > 0
-    store = Store(str(tmp_path / "a"))
+    store = Store(str(root))
     assert manifest.verify(store, done) == []
     assert not store.files("work")
     page = store.read(layout.report(done.build_id).replace(".json", ".html")).decode()
@@ -65,14 +72,13 @@ def test_two_runs_write_the_same_bytes_and_the_third_has_nothing_to_do(corpus, t
     assert "<td>liver</td>" in page
     assert "<script" not in page
     start = time.monotonic()
-    again = index([corpus], str(tmp_path / "a"), SETTINGS, Reporter())
+    again = index([corpus], str(root), SETTINGS, Reporter())
     assert again == done
     assert "nothing to do" in capsys.readouterr().err
     assert time.monotonic() - start < 30
 
 
-def test_a_killed_job_goes_on_where_it_was(corpus, tmp_path):
-    index([corpus], str(tmp_path / "whole"), SETTINGS, Reporter(quiet=True))
+def test_a_killed_job_goes_on_where_it_was(corpus, whole, tmp_path):
     config = tmp_path / "c.yaml"
     config.write_text("build: {shards: 3}\n")
     root = tmp_path / "killed"
@@ -94,7 +100,7 @@ def test_a_killed_job_goes_on_where_it_was(corpus, tmp_path):
     resumed = subprocess.run(command, check=False, capture_output=True, text=True)
     assert resumed.returncode == 0, resumed.stderr
     assert json.loads(resumed.stdout)["documents"] == len(TOPICS)
-    assert files_of(root) == files_of(tmp_path / "whole")
+    assert files_of(root) == files_of(whole[0])
     assert all(path.stat().st_mtime_ns == then for path, then in finished.items())
 
 
@@ -137,8 +143,8 @@ def test_shards_and_parts_depend_on_the_corpus_alone():
     assert len({name for name, _ in parts}) == len(parts) == 3
 
 
-def test_the_layout_names_what_the_manifest_lists(corpus, tmp_path):
-    done = index([corpus], str(tmp_path / "r"), SETTINGS, Reporter(quiet=True))
-    on_disk = {n for n in files_of(tmp_path / "r") if "/done/" not in n and not n.endswith("manifest.json")}
+def test_the_layout_names_what_the_manifest_lists(whole):
+    root, done = whole
+    on_disk = {n for n in files_of(root) if "/done/" not in n and not n.endswith("manifest.json")}
     assert on_disk == set(done.all_files())
-    assert layout.manifest(done.build_id) in Store(str(tmp_path / "r")).files("builds")
+    assert layout.manifest(done.build_id) in Store(str(root)).files("builds")
