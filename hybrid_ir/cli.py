@@ -34,8 +34,8 @@ EXTRAS = {
     "transformers": "local",
     "spacy": "local",
     "faiss": "cpu",
-    "pymetis": "partition",
-    "numba": "partition",
+    "pymetis": "ray",
+    "numba": "ray",
     "ray": "ray",
     "botocore": "s3",
 }

@@ -7,6 +7,7 @@ overwrites its own file.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial, wraps
 from typing import Any
@@ -151,7 +152,10 @@ def run(rows: Sequence[Row], *stages: Stage) -> Iterator[Row]:
             retries = {"max_retries": resources.max_retries}
             how = {"compute": pool, "fn_args": (plan,)}
         how["ray_remote_args_fn"] = partial(dict, retries)
-        dataset = dataset.map(stage, num_cpus=resources.num_cpus, num_gpus=resources.num_gpus or None, **how)
+        with warnings.catch_warnings():
+            # Ray 2.60 names no other way to limit restarts and says that this one ends with 2.64.
+            warnings.simplefilter("ignore")
+            dataset = dataset.map(stage, num_cpus=resources.num_cpus, num_gpus=resources.num_gpus or None, **how)
     try:
         for row in dataset.iter_rows():
             if "error" in row:
