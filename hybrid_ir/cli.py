@@ -50,10 +50,11 @@ Paths = Annotated[str | None, typer.Option("--paths", help="Paths to use, by com
 
 @app.command()
 def index(
-    corpus: Annotated[
-        list[str], typer.Option("--corpus", help="Files, folders or globs of any supported format; may be repeated.")
-    ],
     root: Root,
+    corpus: Annotated[
+        list[str] | None,
+        typer.Option("--corpus", help="Files, folders or globs of any supported format; may be repeated."),
+    ] = None,
     more: Annotated[list[str] | None, typer.Argument(metavar="[PATH]...", help="Further corpus paths.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only read, chunk, and say what it will come to.")] = False,
     config: Config = None,
@@ -68,8 +69,11 @@ def index(
 
     settings = load_settings(config) if config else Settings()
     reporter = Reporter(quiet=quiet)
+    paths = [*(corpus or []), *(more or [])]
+    if not paths:
+        raise BadInput("Name the corpus: hybrid-ir index --corpus PATH --root ROOT")
     if dry_run:
-        expected = run_dry([*corpus, *(more or [])], settings, reporter).model_dump()
+        expected = run_dry(paths, settings, reporter).model_dump()
         if json_:
             _print_json(expected)
             return
@@ -77,7 +81,7 @@ def index(
             typer.echo(f"  {name.replace('_', ' '):<18} {value:>16,}")
         typer.echo("Seconds are of one worker on this machine. Nothing was written.")
         return
-    done = run_index([*corpus, *(more or [])], root, settings, reporter, wait)
+    done = run_index(paths, root, settings, reporter, wait)
     _say_build(done, root, json_)
     if not json_:
         typer.echo(f'Ask it something: hybrid-ir ask --root {root} "…"')
@@ -184,7 +188,7 @@ def ask(
 
     limits = {"rounds": rounds, "sub_questions": sub_questions, "top_k": top_k, "deadline_s": deadline_s}
     options = _options(option or [])
-    chosen = paths.split(",") if paths else None
+    chosen = _paths(paths)
     if (root is None) == (url is None):
         raise BadInput("Give either --root (an index) or --url (a running service).")
     if url is not None:
@@ -217,7 +221,7 @@ def retrieve(
     import hybrid_ir
     from hybrid_ir import render
 
-    found = hybrid_ir.open(root, config).retrieve(query, k, paths.split(",") if paths else None, entity or ())
+    found = hybrid_ir.open(root, config).retrieve(query, k, _paths(paths), entity or ())
     if json_:
         _print_json(found.model_dump(mode="json"))
     else:
@@ -247,6 +251,10 @@ def inspect(
     chunk: Annotated[str | None, typer.Option(help="Show one chunk with its mentions and triples.")] = None,
     entity: Annotated[str | None, typer.Option(help="Show one entity with its triples and chunks.")] = None,
     errors: Annotated[bool, typer.Option("--errors", help="List every error record.")] = False,
+    documents: Annotated[
+        bool, typer.Option("--documents", help="List the documents: id, chunks, title, file.")
+    ] = False,
+    builds: Annotated[bool, typer.Option("--builds", help="List the builds that rollback can publish.")] = False,
     json_: AsJson = False,
 ) -> None:
     """Show what an index holds: counts, and what could not be used and why."""
@@ -276,6 +284,21 @@ def inspect(
         for triple in about.triples:
             typer.echo(f"  ({', '.join(triple)})")
         typer.echo(f"chunks: {', '.join(about.chunks)}")
+        return
+    if documents:
+        held = inspection.documents(store, found)
+        if json_:
+            _print_json(held)
+        else:
+            for item in held:
+                typer.echo(f"{item['id']}\t{item['chunks']}\t{item['title']}\t{item['source']}")
+        return
+    if builds:
+        from hybrid_ir.index import retention
+
+        for made in retention.builds(store):
+            mark = "published" if made.build_id == found.build_id else f"before it: {made.parent or 'none'}"
+            typer.echo(f"{made.build_id}\t{made.counts.documents} documents\t{mark}")
         return
     rows = inspection.errors(store, found)
     if errors:
@@ -353,6 +376,7 @@ def main() -> None:
         typer.echo(f"error: This needs the Python package {error.name}: pip install 'hybrid-ir[{extra}]'", err=True)
         sys.exit(2)
     except KeyboardInterrupt:
+        typer.echo("Interrupted. Finished work is kept: the same command goes on.", err=True)
         sys.exit(130)
     except BrokenPipeError:  # `hybrid-ir … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -369,6 +393,10 @@ def _options(given: list[str]) -> dict[str, str]:
             raise BadInput(f"--option {letter.strip()} is given twice.")
         options[letter.strip()] = text.strip()
     return options
+
+
+def _paths(given: str | None) -> list[str] | None:
+    return None if given is None else [name.strip() for name in given.split(",") if name.strip()]
 
 
 def _lines(path: str | None) -> list[str]:

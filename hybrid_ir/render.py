@@ -38,7 +38,8 @@ def _answer(found: Answer) -> Iterator[str]:
         for sub_answer in round_.sub_answers:
             yield from _sub_answer(sub_answer)
     yield ""
-    yield f"Answer: {_headline(found)}"
+    guess = " (picked from the quotes, which may say more than it)" if _is_guess(found) else ""
+    yield f"Answer: {_headline(found)}{guess}"
     numbers = {chunk.id: number for number, chunk in enumerate(found.citations, start=1)}
     for statement in found.statements:
         yield from _statement(statement, numbers)
@@ -54,6 +55,11 @@ def _answer(found: Answer) -> Iterator[str]:
     )
     if found.degraded:
         yield f"degraded: the {' and the '.join(found.degraded)} path did not serve everywhere"
+
+
+def _is_guess(found: Answer) -> bool:
+    """The extractive reasoner's short answer to an open question is one span of its quotes."""
+    return found.reasoner == "extractive" and not found.question.options and bool(found.short)
 
 
 def _headline(found: Answer) -> str:

@@ -264,5 +264,9 @@ def load(path: str | Path) -> Settings:
     try:
         return Settings.model_validate(raw)
     except ValidationError as error:
-        lines = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise BadInput(f"{path}: {lines}.") from error
+        lines = "; ".join(f"{'.'.join(map(str, e['loc']))}: {_reason(e['msg'])}" for e in error.errors())
+        raise BadInput(f"{path}: {lines}. The keys are those of hybrid_ir/settings.py.") from error
+
+
+def _reason(message: str) -> str:
+    return "there is no such key" if message == "Extra inputs are not permitted" else message

@@ -56,6 +56,8 @@ class Store:
             self._place = Bucket(uri)
         else:
             raise BadInput(f"{uri}: a root is a folder or s3://bucket/prefix.")
+        if scheme != "s3" and Path(self._place.path("")).is_file():
+            raise BadInput(f"{uri} is a file; a root is a folder, which need not exist yet.")
 
     def __reduce__(self) -> tuple[type[Store], tuple[str]]:
         return Store, (self.uri,)

@@ -15,6 +15,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from hybrid_ir import encoders
@@ -54,7 +55,7 @@ def index(corpus: Sequence[str], root: str, settings: Settings, reporter: Report
     another to end.
     """
     start, store, build = time.monotonic(), Store(root), settings.build
-    files = discover(corpus)
+    files = _discover(corpus, root)
     fingerprints = fingerprints_of(build)
     segment_id = _segment_id(files, build, fingerprints, reporter)
     build_id = manifest.digest(segment_id, build.graph)
@@ -65,6 +66,7 @@ def index(corpus: Sequence[str], root: str, settings: Settings, reporter: Report
         expected = manifest.current(store)
         # Made before, perhaps by the job that this one waited for.  Not published past a job that still writes.
         if (made := _existing(store, build_id, expected, reporter)) is not None:
+            _say_replaced(root, expected, made, reporter)
             return made
         segment_plan = SegmentPlan(store, segment_id, shard_count(build, files), build)
         segment = make_segment(segment_plan, files, settings.job, reporter, work)
@@ -72,6 +74,7 @@ def index(corpus: Sequence[str], root: str, settings: Settings, reporter: Report
         made = make_build(plan, [segment], fingerprints, settings.job, reporter, work)
         write_report(plan, made, time.monotonic() - start, reporter, work)
         _publish(plan, made, expected, holder, segment_id)
+    _say_replaced(root, expected, made, reporter)
     return made
 
 
@@ -90,7 +93,7 @@ def update(
     """
     start, store, job = time.monotonic(), Store(root), (settings or Settings()).job
     manifest.read(store)  # a root without an index is no place for a lease
-    files = discover(add) if add else []
+    files = _discover(add, root) if add else []
     if not files and not delete:
         raise BadInput("Nothing to do: name files with --add or document ids with --delete.")
     work = Work()
@@ -107,7 +110,11 @@ def update(
         segment_id = ""
         if files:
             segment_id = _segment_id(files, build, fingerprints, reporter)
-            if any(segment.id == segment_id for segment in segments):
+            held_before = {segment.id for segment in segments}
+            if segment_id in held_before and segment_id in _buried(store, previous):
+                # The same files once more, after documents of theirs were replaced or deleted: they live again.
+                segment_id = manifest.digest("again", segment_id, previous.build_id)
+            if segment_id in held_before:
                 reporter.say("These files are in the index as they are.")
             else:
                 plan = SegmentPlan(store, segment_id, shard_count(build, files), build)
@@ -174,6 +181,24 @@ def compact(root: str, settings: Settings | None, reporter: Reporter, wait_s: fl
     return made
 
 
+def _buried(store: Store, made: Manifest) -> set[str]:
+    """The segments that have dead documents."""
+    name = plan_of(store, made).tombstones
+    return set(store.read_table(name, ["segment"])["segment"].to_pylist()) if name in made.files else set()
+
+
+def _discover(corpus: Sequence[str], root: str | None = None) -> list[SourceFile]:
+    """The corpus' files; an index that lies inside the corpus is no part of it."""
+    files = discover(corpus)
+    if root is None or "://" in root:
+        return files
+    inside = Path(root).expanduser().absolute()
+    found = [file for file in files if "://" in file.path or inside not in Path(file.path).absolute().parents]
+    if files and not found:
+        raise BadInput(f"All files of the corpus lie in the root {root}; name the corpus itself.")
+    return found
+
+
 def fingerprints_of(build: BuildSettings) -> Fingerprints:
     """Of the models that the settings name, as they are installed here."""
     return Fingerprints(
@@ -186,7 +211,7 @@ def fingerprints_of(build: BuildSettings) -> Fingerprints:
 def _segment_id(
     files: Sequence[SourceFile], build: BuildSettings, fingerprints: Fingerprints, reporter: Reporter
 ) -> str:
-    contents = [(file.path, _sha256(file)) for file in reporter.follow("look at files", files, len(files))]
+    contents = [(file.path, _content(file)) for file in reporter.follow("look at files", files, len(files))]
     irrelevant: dict[str, Any] = {
         "graph": True,
         "max_error_share": True,
@@ -207,6 +232,14 @@ def _existing(store: Store, build_id: str, expected: str | None, reporter: Repor
     return made
 
 
+def _say_replaced(root: str, before: str | None, made: Manifest, reporter: Reporter) -> None:
+    if before is not None and before != made.build_id:
+        reporter.say(
+            f"Build {made.build_id} now stands in place of {before}, with whatever updates that held. "
+            f"To go back: hybrid-ir rollback --root {root} {before}"
+        )
+
+
 def _publish(plan: BuildPlan, made: Manifest, expected: str | None, holder: Holder, segment_id: str) -> None:
     """The last step, taken only by a job that still holds its root."""
     holder.check()
@@ -216,11 +249,15 @@ def _publish(plan: BuildPlan, made: Manifest, expected: str | None, holder: Hold
             plan.store.remove(layout.work(finished))
 
 
-def _sha256(file: SourceFile) -> str:
-    with open_bytes(file.path) as stream:
-        digest = hashlib.sha256()
-        while block := stream.read(1 << 20):
-            digest.update(block)
+def _content(file: SourceFile) -> str:
+    """A hash of the file's bytes; of one that cannot be opened the reader will say why."""
+    digest = hashlib.sha256()
+    try:
+        with open_bytes(file.path) as stream:
+            while block := stream.read(1 << 20):
+                digest.update(block)
+    except (FileNotFoundError, PermissionError) as error:
+        return type(error).__name__
     return digest.hexdigest()
 
 

@@ -48,6 +48,9 @@ def test_missing_and_damaged_files_are_named(tmp_path):
         (tmp_path / name).write_bytes(b"half a fi")
         with pytest.raises(Damaged, match=name):
             read(name)
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(BadInput, match="is a file"):
+        Store(str(tmp_path / "file"))
     with pytest.raises(BadInput, match="nowhere"):
         Store("nowhere://bucket/x")
 

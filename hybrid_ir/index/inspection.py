@@ -12,6 +12,7 @@ from hybrid_ir.errors import NotFound
 from hybrid_ir.index import layout
 from hybrid_ir.index.chunk_store import ChunkStore
 from hybrid_ir.index.manifest import Manifest
+from hybrid_ir.index.plan import plan_of
 from hybrid_ir.records import Chunk, Record
 from hybrid_ir.store import Store
 
@@ -53,6 +54,20 @@ def errors(store: Store, manifest: Manifest) -> list[dict[str, str]]:
             for shard in range(segment.shards):
                 rows += store.read_table(layout.shard(segment.id, f"errors-{stage}", shard)).to_pylist()
     return rows
+
+
+def documents(store: Store, manifest: Manifest) -> list[dict[str, object]]:
+    """Id, title, source and number of chunks of every live document."""
+    plan = plan_of(store, manifest)
+    dead = set(plan.dead().tolist())
+    rows: list[dict[str, object]] = []
+    for segment_id, shard, first in plan.shards():
+        name = layout.shard(segment_id, "documents", shard)
+        table = store.read_table(name, ["id", "title", "source", "first_chunk", "chunks"])
+        for row in table.to_pylist():
+            if row.pop("first_chunk") + first not in dead:
+                rows.append(row)
+    return sorted(rows, key=lambda row: str(row["id"]))
 
 
 def error_kinds(rows: list[dict[str, str]]) -> list[ErrorKind]:

@@ -35,6 +35,10 @@ COVERED = 0.4
 """Share of the question's words, by rarity, that the evidence must hold: what it never mentions it cannot answer."""
 
 
+TOGETHER = 0.6
+"""Share of a yes/no question's names, by rarity, that one sentence must hold for its verdict to count as supported."""
+
+
 class ExtractiveReasoner:
     """See :class:`hybrid_ir.roles.Reasoner`; the models run in a thread, so the event loop stays free."""
 
@@ -125,6 +129,9 @@ class ExtractiveReasoner:
 
     def _polar(self, state: LoopState, focus: Focus, field: Field, enough: bool) -> Conclusion:
         verdict, order = polarity(focus, field, self._reader)
+        names = frozenset[str]().union(*map(content_words, self._reader.mentions([focus.main])[0]))
+        # A verdict stands only where one sentence, or a quote with its chunk's title, brings what is asked together.
+        enough = enough and max(coverage(names, field.words[index], field.weights) for index in order) >= TOGETHER
         options = {text.strip(" .").casefold(): letter for letter, text in state.question.options.items()}
         if options and verdict not in options:
             verdict = "yes" if "yes" in options else next(iter(options))

@@ -46,7 +46,8 @@ class FusedRetriever:
         failures: list[Exception] = []
         for name, result in zip(names, results, strict=True):
             if isinstance(result, Exception):
-                log.warning("The %s path failed: %s", name, result)
+                late = isinstance(result, TimeoutError) and not str(result)
+                log.warning("The %s path failed: %s", name, "it did not answer in time" if late else result)
                 degraded.append(name)
                 failures.append(result)
             elif isinstance(result, BaseException):

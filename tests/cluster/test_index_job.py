@@ -114,13 +114,16 @@ def test_one_bad_document_is_a_record_and_an_unusable_corpus_publishes_nothing(c
     (folder / "empty.txt").write_text("  \n")
     (folder / "latin.txt").write_bytes(b"caf\xe9 au lait " * 5)
     (folder / "cut.jsonl.gz").write_bytes(gzip.compress(Path(corpus).read_bytes() * 50)[:-20])
-    done = index([str(folder)], str(tmp_path / "root"), SETTINGS, Reporter(quiet=True))
-    store = Store(str(tmp_path / "root"))
+    (folder / "dangling.txt").symlink_to(folder / "nowhere.txt")
+    root = folder / "index"  # inside the corpus: a second run must not read the first one's files
+    done = index([str(folder)], str(root), SETTINGS, Reporter(quiet=True))
+    assert index([str(folder)], str(root), SETTINGS, Reporter(quiet=True)) == done
+    store = Store(str(root))
     rows = inspection.errors(store, done)
     assert done.counts.documents >= len(TOPICS) + 2
     assert done.counts.errors == len(rows)
     by_file = {row["source"].rpartition("/")[2]: row["reason"] for row in rows}
-    assert set(by_file) >= {"line3.jsonl", "empty.txt", "latin.txt", "cut.jsonl.gz"}
+    assert set(by_file) >= {"line3.jsonl", "empty.txt", "latin.txt", "cut.jsonl.gz", "dangling.txt"}
     assert "Line 3" in by_file["line3.jsonl"]
 
     bad = tmp_path / "bad"

@@ -9,7 +9,7 @@ import pytest
 import hybrid_ir
 from hybrid_ir.errors import BadInput, NotFound
 from hybrid_ir.graph.store import open_graph
-from hybrid_ir.index import layout, manifest, retention
+from hybrid_ir.index import inspection, layout, manifest, retention
 from hybrid_ir.index.chunk_store import ChunkStore
 from hybrid_ir.index.plan import plan_of
 from hybrid_ir.settings import BuildSettings, GraphSettings, JobSettings, Settings
@@ -172,6 +172,18 @@ def test_a_second_index_of_the_same_corpus_computes_nothing(tmp_path):
     made = index([corpus], root, other, QUIET)
     report = json.loads(Store(root).read(layout.report(made.build_id)))
     assert (report["chunks_extracted"], report["chunks_encoded"], report["names_encoded"]) == (0, 0, 0)
+
+
+def test_what_is_given_again_lives_again_and_index_says_what_it_replaces(tmp_path, capsys):
+    root, path = str(tmp_path / "root"), tmp_path / "c.jsonl"
+    first = index([write(path, {"a": "Iron treats anaemia.", "b": "Zinc is a metal."})], root, SETTINGS, QUIET)
+    update(root, [], ["a"], None, QUIET)
+    changed = update(root, [str(path)], [], None, QUIET)
+    assert hybrid_ir.open(root).chunk("a#0").text == "Iron treats anaemia."
+    assert changed.counts.documents == 2
+    assert {row["id"] for row in inspection.documents(Store(root), changed)} == {"a", "b"}
+    assert index([str(path)], root, SETTINGS, Reporter()) == first
+    assert f"in place of {changed.build_id}" in capsys.readouterr().err
 
 
 def test_bad_updates(tmp_path, capsys):
