@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sys
-from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from hybrid_ir.errors import BadInput, HybridIRError
+from hybrid_ir.root_commands import gc, inspect, rollback, verify
 from hybrid_ir.settings import Settings
 from hybrid_ir.settings import load as load_settings
-
-if TYPE_CHECKING:
-    from hybrid_ir.index.manifest import Manifest
+from hybrid_ir.terminal import AsJson, Config, Paths, Root, Wait, print_json, say_build
 
 app = typer.Typer(
     name="hybrid-ir",
@@ -40,12 +37,6 @@ EXTRAS = {
     "botocore": "s3",
 }
 """Which extra of this project brings a package that may be missing."""
-
-Root = Annotated[str, typer.Option("--root", help="Where the index lies: a folder, or s3://bucket/prefix.")]
-Config = Annotated[str | None, typer.Option("--config", help="A settings file, such as configs/local.yaml.")]
-Wait = Annotated[float, typer.Option("--wait", help="Seconds to wait for another job on this root.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Paths = Annotated[str | None, typer.Option("--paths", help="Paths to use, by comma: graph,dense.")]
 
 
 @app.command()
@@ -75,14 +66,14 @@ def index(
     if dry_run:
         expected = run_dry(paths, settings, reporter).model_dump()
         if json_:
-            _print_json(expected)
+            print_json(expected)
             return
         for name, value in expected.items():
             typer.echo(f"  {name.replace('_', ' '):<18} {value:>16,}")
         typer.echo("Seconds are of one worker on this machine. Nothing was written.")
         return
     done = run_index(paths, root, settings, reporter, wait)
-    _say_build(done, root, json_)
+    say_build(done, root, json_)
     if not json_:
         typer.echo(f'Ask it something: hybrid-ir ask --root {root} "…"')
 
@@ -104,7 +95,7 @@ def update(
 
     ids = [*(delete or []), *_lines(delete_from)]
     done = run_update(root, add or [], ids, load_settings(config) if config else None, Reporter(quiet=quiet), wait)
-    _say_build(done, root, json_)
+    say_build(done, root, json_)
 
 
 @app.command()
@@ -114,56 +105,7 @@ def compact(root: Root, config: Config = None, wait: Wait = 0.0, json_: AsJson =
     from ray_jobs.progress import Reporter
 
     done = run_compact(root, load_settings(config) if config else None, Reporter(), wait)
-    _say_build(done, root, json_)
-
-
-@app.command()
-def rollback(
-    root: Root,
-    build: Annotated[str | None, typer.Argument(help="A build's id; default: the one before the published.")] = None,
-    wait: Wait = 0.0,
-    json_: AsJson = False,
-) -> None:
-    """Publish an earlier build again."""
-    from hybrid_ir.index import manifest, retention
-    from hybrid_ir.lease import held
-    from hybrid_ir.store import Store
-
-    store = Store(root)
-    manifest.read(store)  # a root without an index is no place for a lease
-    with held(store, wait_s=wait):
-        _say_build(retention.rollback(store, build), root, json_)
-
-
-@app.command()
-def gc(
-    root: Root,
-    keep: Annotated[int, typer.Option(help="Builds to keep: the published one and those before it.")] = 2,
-    cache: Annotated[bool, typer.Option("--cache", help="Cached model results as well.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Delete; without it, only say what would go.")] = False,
-    wait: Wait = 0.0,
-    json_: AsJson = False,
-) -> None:
-    """Delete what no kept build needs, after saying what.  Not while a job is running on the root."""
-    from hybrid_ir.index import manifest, retention
-    from hybrid_ir.lease import held
-    from hybrid_ir.store import Store
-
-    store = Store(root)
-    manifest.read(store)  # a root without an index is no place for a lease
-    with held(store, wait_s=wait) if yes else nullcontext():  # what no job is writing at the moment
-        found = retention.garbage(store, keep, cache)
-        if json_:
-            _print_json({"kept": found.kept, "builds": found.builds, "files": found.files, "bytes": found.bytes})
-        else:
-            kept, gone = ", ".join(found.kept), ", ".join(found.builds) or "none"
-            typer.echo(f"kept builds: {kept}; builds to go: {gone}; {len(found.files)} files, {found.bytes:,} bytes")
-        if yes:
-            retention.collect(store, found)
-    if yes:
-        typer.echo("Deleted.", err=True)
-    elif found.files:
-        typer.echo(f"Nothing was deleted. To delete: hybrid-ir gc --root {root} --keep {keep} --yes", err=True)
+    say_build(done, root, json_)
 
 
 @app.command()
@@ -202,7 +144,7 @@ def ask(
         opened = hybrid_ir.open(str(root), config)
         answer = opened.ask(question, options, paths=chosen, **limits)  # type: ignore[arg-type]
     if json_:
-        _print_json(answer.model_dump(mode="json"))
+        print_json(answer.model_dump(mode="json"))
     else:
         typer.echo(render.answer(answer))
 
@@ -223,7 +165,7 @@ def retrieve(
 
     found = hybrid_ir.open(root, config).retrieve(query, k, _paths(paths), entity or ())
     if json_:
-        _print_json(found.model_dump(mode="json"))
+        print_json(found.model_dump(mode="json"))
     else:
         typer.echo(render.retrieval(found))
 
@@ -245,120 +187,8 @@ def serve(
     )
 
 
-@app.command()
-def inspect(
-    root: Root,
-    chunk: Annotated[str | None, typer.Option(help="Show one chunk with its mentions and triples.")] = None,
-    entity: Annotated[str | None, typer.Option(help="Show one entity with its triples and chunks.")] = None,
-    errors: Annotated[bool, typer.Option("--errors", help="List every error record.")] = False,
-    documents: Annotated[
-        bool, typer.Option("--documents", help="List the documents: id, chunks, title, file.")
-    ] = False,
-    builds: Annotated[bool, typer.Option("--builds", help="List the builds that rollback can publish.")] = False,
-    json_: AsJson = False,
-) -> None:
-    """Show what an index holds: counts, and what could not be used and why."""
-    from hybrid_ir.index import inspection, manifest
-    from hybrid_ir.store import Store
-
-    store = Store(root)
-    found = manifest.read(store)
-    if chunk is not None:
-        contents = inspection.chunk(store, found, chunk)
-        if json_:
-            _print_json(contents.model_dump(mode="json"))
-            return
-        piece = contents.chunk
-        typer.echo(f"{piece.id}  {piece.title}{' > ' + piece.section if piece.section else ''}")
-        typer.echo(f"{piece.source} {piece.locator} characters {piece.start}-{piece.end}\n\n{piece.text}\n")
-        typer.echo(f"mentions: {', '.join(contents.mentions) or 'none'}")
-        for triple in contents.triples:
-            typer.echo(f"  ({', '.join(triple)})")
-        return
-    if entity is not None:
-        about = inspection.entity(store, found, entity)
-        if json_:
-            _print_json(about.model_dump(mode="json"))
-            return
-        typer.echo(f"{about.name}  synonyms: {', '.join(about.synonyms) or 'none'}")
-        for triple in about.triples:
-            typer.echo(f"  ({', '.join(triple)})")
-        typer.echo(f"chunks: {', '.join(about.chunks)}")
-        return
-    if documents:
-        held = inspection.documents(store, found)
-        if json_:
-            _print_json(held)
-        else:
-            for item in held:
-                typer.echo(f"{item['id']}\t{item['chunks']}\t{item['title']}\t{item['source']}")
-        return
-    if builds:
-        from hybrid_ir.index import retention
-
-        for made in retention.builds(store):
-            mark = "published" if made.build_id == found.build_id else f"before it: {made.parent or 'none'}"
-            typer.echo(f"{made.build_id}\t{made.counts.documents} documents\t{mark}")
-        return
-    rows = inspection.errors(store, found)
-    if errors:
-        if json_:
-            _print_json(rows)
-        else:
-            for row in rows:
-                typer.echo(f"{row['stage']}\t{row['subject']}\t{row['source']}\t{row['reason']}")
-        return
-    kinds = inspection.error_kinds(rows)
-    if json_:
-        body = {
-            "build_id": found.build_id,
-            "counts": found.counts,
-            "partitions": found.partitions,
-            "resolution": found.resolution,
-            "fingerprints": found.fingerprints,
-            "errors": kinds,
-        }
-        _print_json(body)
-        return
-    typer.echo(f"build {found.build_id} in {root}")
-    for name, value in found.counts.model_dump().items():
-        typer.echo(f"  {name.replace('_', ' '):<18} {value:>12,}")
-    if found.partitions is not None:
-        division = found.partitions
-        typer.echo(
-            f"  graph partitions   {division.count:>12,}  {division.method}, {division.cut:.1%} of edges between them"
-        )
-    if found.resolution is not None:
-        known = "unknown" if found.resolution.recall is None else f"{found.resolution.recall:.1%}"
-        typer.echo(f"  synonyms by        {found.resolution.clusters:>12,}  clusters, estimated recall {known}")
-    typer.echo(f"  encoder            {found.fingerprints.chunk_encoder['model']}")
-    typer.echo(f"  extractor          {found.fingerprints.extractor['kind']}")
-    for kind in kinds[:10]:
-        typer.echo(f"  {kind.count} x {kind.stage}: {kind.reason}  e.g. {kind.example}")
-    if len(kinds) > 10:
-        typer.echo(
-            f"  … and {len(kinds) - 10} more kinds of error; all of them: hybrid-ir inspect --root {root} --errors"
-        )
-
-
-@app.command()
-def verify(root: Root, json_: AsJson = False) -> None:
-    """Check every file of the published build against its checksum."""
-    from hybrid_ir.index import manifest
-    from hybrid_ir.store import Store
-
-    store = Store(root)
-    found = manifest.read(store)
-    faults = manifest.verify(store, found)
-    files = len(found.all_files())
-    if json_:
-        _print_json({"build_id": found.build_id, "files": files, "faults": faults})
-    else:
-        for fault in faults:
-            typer.echo(fault)
-        typer.echo(f"build {found.build_id}: {files} files, {len(faults)} at fault")
-    if faults:
-        raise typer.Exit(5)
+for command in (inspect, verify, rollback, gc):
+    app.command()(command)
 
 
 def main() -> None:
@@ -406,24 +236,6 @@ def _lines(path: str | None) -> list[str]:
         return [line.strip() for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"{path}: cannot be read as a list of ids ({error}).") from error
-
-
-def _say_build(made: Manifest, root: str, as_json: bool) -> None:
-    counts = made.counts
-    if as_json:
-        _print_json({"build_id": made.build_id, "root": root, **counts.model_dump()})
-        return
-    typer.echo(
-        f"Build {made.build_id} in {root}: {counts.documents} documents, {counts.chunks} chunks, "
-        f"{counts.triples} triples, {counts.entities} entities, {counts.edges} edges, "
-        f"{counts.synonym_edges} synonym pairs, {counts.errors} errors."
-    )
-    if counts.errors:
-        typer.echo(f"See what could not be used, and why: hybrid-ir inspect --root {root}")
-
-
-def _print_json(value: object) -> None:
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=1, default=lambda item: item.model_dump(mode="json")))
 
 
 if __name__ == "__main__":
