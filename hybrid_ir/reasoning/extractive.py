@@ -36,7 +36,10 @@ COVERED = 0.4
 
 
 TOGETHER = 0.6
-"""Share of a yes/no question's names, by rarity, that one sentence must hold for its verdict to count as supported."""
+"""Share of the words of a yes/no question's names that one sentence must hold for its verdict to count as supported.
+
+Not weighted by rarity: "digoxin" alone says nothing on digoxin in pregnancy.
+"""
 
 
 class ExtractiveReasoner:
@@ -131,7 +134,7 @@ class ExtractiveReasoner:
         verdict, order = polarity(focus, field, self._reader)
         names = frozenset[str]().union(*map(content_words, self._reader.mentions([focus.main])[0]))
         # A verdict stands only where one sentence, or a quote with its chunk's title, brings what is asked together.
-        enough = enough and max(coverage(names, field.words[index], field.weights) for index in order) >= TOGETHER
+        enough = enough and (not names or max(coverage(names, field.words[index], {}) for index in order) >= TOGETHER)
         options = {text.strip(" .").casefold(): letter for letter, text in state.question.options.items()}
         if options and verdict not in options:
             verdict = "yes" if "yes" in options else next(iter(options))

@@ -223,6 +223,13 @@ def test_yes_or_no_from_the_results_of_a_study(abstract: str, verdict: str) -> N
     assert asyncio.run(reasoner.conclude(state)).short == verdict
 
 
+def test_a_verdict_needs_what_is_asked_in_one_sentence() -> None:
+    """The corpus speaks of colchicine and never of pregnancy: a yes or no on both together would be made up."""
+    assert ask("Does colchicine relieve an acute attack of gout?").enough_evidence
+    unknown = ask("Is colchicine safe in pregnancy?")
+    assert (unknown.short, unknown.enough_evidence) == ("", False)
+
+
 def test_nothing_in_the_corpus_is_not_enough_evidence() -> None:
     for text in ("Which painter lived in Delft?", "Which gene is mutated in cystic fibrosis?"):
         given_answer = ask(text)
