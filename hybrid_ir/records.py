@@ -150,6 +150,17 @@ class SubQuestion(Record):
     """Why it is asked: ``clause 2``, ``bridge: bats``, ``option B``, or a model's own words."""
 
 
+class Filter(Record):
+    """Which chunks a query may bring; every condition given must hold, an empty one holds for all."""
+
+    sources: tuple[str, ...] = ()
+    """Shell patterns; one must match the chunk's source file: ``*/pubmed/*.xml.gz``."""
+    year_from: int | None = None
+    year_to: int | None = None
+    """Inclusive; a chunk without a year passes only where neither is given."""
+    document_ids: tuple[str, ...] = ()
+
+
 class EntityLink(Record):
     """A mention of the query and the graph entity it was aligned to (Eq. 3)."""
 

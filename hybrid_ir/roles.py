@@ -19,6 +19,7 @@ from hybrid_ir.records import (
     Decomposition,
     EntityLink,
     Extraction,
+    Filter,
     LoopState,
     PathName,
     Record,
@@ -83,6 +84,8 @@ class Query(Record):
     text: str
     entities: tuple[str, ...] = ()
     """Empty: the path finds them in the text."""
+    filter: Filter | None = None
+    """``None``: every chunk of the build."""
 
 
 class PathRanking(Record):

@@ -15,7 +15,7 @@ from hybrid_ir.records import Record
 from hybrid_ir.settings import BuildSettings
 from hybrid_ir.store import FileEntry, Store
 
-FORMAT = 2
+FORMAT = 3
 """Raised when a reader of the old files would go wrong."""
 
 
