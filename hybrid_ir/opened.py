@@ -7,6 +7,7 @@ from functools import cached_property
 from hybrid_ir import encoders
 from hybrid_ir.dense.index import DenseIndex, Shard
 from hybrid_ir.errors import Conflict
+from hybrid_ir.extraction.imported import ImportedExtractor
 from hybrid_ir.extraction.load import load as load_extractor
 from hybrid_ir.graph.pagerank import PageRank
 from hybrid_ir.graph.store import StoredGraph, open_graph
@@ -21,7 +22,7 @@ from hybrid_ir.retrieval.dense_path import DensePath
 from hybrid_ir.retrieval.graph_path import GraphPath
 from hybrid_ir.retrieval.linking import Linker
 from hybrid_ir.roles import Encoder, Extractor, Reasoner
-from hybrid_ir.settings import Settings
+from hybrid_ir.settings import ImportedExtractorSettings, Settings
 from hybrid_ir.store import Store
 
 
@@ -46,7 +47,10 @@ class Index:
 
     @cached_property
     def extractor(self) -> Extractor:
-        extractor = load_extractor(self.settings.build.extractor)
+        chosen = self.settings.build.extractor
+        if isinstance(chosen, ImportedExtractorSettings):  # the names are in the index; the file may be gone
+            return ImportedExtractor(chosen, self.graph.entity_names, self.manifest.fingerprints.extractor)
+        extractor = load_extractor(chosen)
         _check("extractor", self.manifest.fingerprints.extractor, extractor.fingerprint)
         return extractor
 

@@ -66,7 +66,23 @@ class LLMExtractorSettings(_Group):
     max_tokens: Positive = 1024
 
 
-ExtractorSettings = Annotated[RuleExtractorSettings | LLMExtractorSettings, Field(discriminator="kind")]
+class ImportedExtractorSettings(_Group):
+    """A graph that exists already: HippoRAG's OpenIE file, or a list of triples (CSV, TSV, JSON Lines)."""
+
+    kind: Literal["imported"]
+    path: str
+    """Read when the corpus is indexed; questions do not need it.  Every worker must see it."""
+    columns: dict[str, str] = Field(default_factory=dict)
+    """Ours to theirs, where the usual names do not fit: document, chunk, passage, head, relation, tail, entities,
+    triples."""
+    mentions: Literal["both", "names", "rules"] = "both"
+    """What a question names: spans that are entities of the graph, what the rules find, or both."""
+    rules: RuleExtractorSettings = RuleExtractorSettings()
+
+
+ExtractorSettings = Annotated[
+    RuleExtractorSettings | LLMExtractorSettings | ImportedExtractorSettings, Field(discriminator="kind")
+]
 
 
 class EncoderSettings(_Group):

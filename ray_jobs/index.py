@@ -101,7 +101,7 @@ def update(
         previous = manifest.read(store)
         build, segments = previous.settings, list(previous.segments)
         fingerprints = fingerprints_of(build)
-        if fingerprints != previous.fingerprints:
+        if not fingerprints.same_models(previous.fingerprints):
             raise Conflict(
                 f"{root} was built with other models than are installed here; index the corpus again "
                 "(hybrid-ir index), or install the models it was built with."

@@ -21,6 +21,9 @@ def extractions(
     store: Store, segment_id: str, shard: int, shards: int, chunks: Sequence[Chunk], extractor: Extractor
 ) -> tuple[list[dict[str, Any] | str], int]:
     """Each chunk's mentions and triples, or the reason why there are none; and how many were computed."""
+    if extractor.fingerprint["kind"] == "imported":  # by ids and whole documents, and as cheap as the cache
+        looked_up = [found if isinstance(found, str) else _value(found) for found in _extract(extractor, chunks)]
+        return looked_up, len(chunks)
     cache = Cache(store, "extraction", extractor.fingerprint, pa.string())
     keys = [key(piece.title, piece.section, piece.kind, piece.text, int(piece.position == 0)) for piece in chunks]
     buckets = layout.buckets_of(shard, shards)
@@ -31,10 +34,7 @@ def extractions(
         if isinstance(found, str):
             known[keys[row]] = found
             continue
-        value = {
-            "mentions": list(dict.fromkeys(found.mentions)),
-            "triples": list(dict.fromkeys((t.head, t.relation, t.tail) for t in found.triples)),
-        }
+        value = _value(found)
         known[keys[row]] = value
         fresh[keys[row]] = (layout.bucket_of(chunks[row].document_id), keys[row], json.dumps(value, ensure_ascii=False))
     cache.put(buckets, f"{segment_id}-{shard:05d}", list(fresh.values()))
@@ -63,6 +63,13 @@ def vectors(
     }
     cache.put(buckets, f"{segment_id}-{shard:05d}", list(fresh.values()))
     return found, len(missing)
+
+
+def _value(found: Extraction) -> dict[str, Any]:
+    return {
+        "mentions": list(dict.fromkeys(found.mentions)),
+        "triples": list(dict.fromkeys((t.head, t.relation, t.tail) for t in found.triples)),
+    }
 
 
 def _extract(extractor: Extractor, chunks: Sequence[Chunk]) -> list[Extraction | str]:

@@ -26,6 +26,12 @@ class Fingerprints(Record):
     chunk_encoder: dict[str, str]
     entity_encoder: dict[str, str]
 
+    def same_models(self, other: Fingerprints) -> bool:
+        """Whether an update may add to what ``other`` made: an imported graph's file may have grown since."""
+        if self.extractor["kind"] != "imported" or other.extractor["kind"] != "imported":
+            return self == other
+        return self == other.model_copy(update={"extractor": {**other.extractor, "file": self.extractor["file"]}})
+
 
 class Segment(Record):
     """What one run added; never changed afterwards."""
