@@ -21,11 +21,13 @@ from hybrid_ir.corpus.pubtator import LINE as PUBTATOR_LINE
 from hybrid_ir.corpus.pubtator import read_pubtator
 from hybrid_ir.corpus.source import (
     GZIP_MAGIC,
+    FileRange,
     Unreadable,
     decode,
     ending,
     is_utf16,
     open_bytes,
+    open_range,
     open_unpacked,
     read_all,
 )
@@ -35,6 +37,7 @@ from hybrid_ir.settings import ReaderSettings
 Format = Literal["jsonl", "json", "plain", "pubmed", "jats", "bioc", "pubtator", "pdf"]
 Reader = Callable[[SourceFile, BinaryIO, ReaderSettings], Iterator[Document | Deletion | ErrorRecord]]
 
+LINE_READERS = {"jsonl": read_json_lines, "pubtator": read_pubtator}
 READERS: dict[Format, Reader] = {
     "jsonl": read_json_lines,
     "json": read_json,
@@ -115,7 +118,7 @@ def _json_form(head: bytes) -> Format | None:
 
 
 def read(source: SourceFile, settings: ReaderSettings) -> Iterator[Document | Deletion | ErrorRecord]:
-    """Everything in a corpus file, in its order.
+    """Everything in a corpus file, or in a range of one, in its order.
 
     Bad content never raises: what cannot be used becomes an ``ErrorRecord`` in its place, and the
     records before it, and after it where the format allows, are kept.
@@ -124,7 +127,7 @@ def read(source: SourceFile, settings: ReaderSettings) -> Iterator[Document | De
         OSError: the storage failed (a network, say); the file may be read well next time.
     """
     try:
-        with open_bytes(source.path) as stored:
+        with _open(source) as stored:
             for record in _records(source, stored, settings):
                 reason = fault(record, settings.max_document_chars) if isinstance(record, Document) else None
                 if reason is not None and isinstance(record, Document):
@@ -136,11 +139,20 @@ def read(source: SourceFile, settings: ReaderSettings) -> Iterator[Document | De
         yield read_error(source.path, source.path, f"{source.path}: {reason}.")
 
 
+def _open(source: SourceFile) -> BinaryIO:
+    if isinstance(source, FileRange) and source.end is not None:
+        return open_range(source.path, source.start, source.end)
+    return open_bytes(source.path)
+
+
 def _records(
     source: SourceFile, stored: BinaryIO, settings: ReaderSettings
 ) -> Iterator[Document | Deletion | ErrorRecord]:
     """What the reader gives, with everything that bad content can raise made ``Unreadable``."""
     try:
+        if isinstance(source, FileRange) and source.format is not None:
+            yield from LINE_READERS[source.format](source, stored, settings, source.first_line)
+            return
         head, stream = open_unpacked(stored)
         if not head.strip():
             raise Unreadable("it is empty")

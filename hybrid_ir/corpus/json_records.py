@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 
 from hybrid_ir.corpus.assembly import TextBuilder, bare_doi, one_line, read_error
 from hybrid_ir.corpus.bioc import bioc_documents, document_from_json
-from hybrid_ir.corpus.source import Unreadable, decode, file_id, read_all
+from hybrid_ir.corpus.source import Unreadable, decode, file_id, numbered_lines, read_all
 from hybrid_ir.records import Document, ErrorRecord, SourceFile
 from hybrid_ir.settings import ReaderSettings
 
@@ -19,17 +19,15 @@ _TEXTS = ("content", "text", "passage", "contents")
 _BLANKS = " \t\r\n"
 
 
-def read_json_lines(source: SourceFile, stream: BinaryIO, settings: ReaderSettings) -> Iterator[Document | ErrorRecord]:
+def read_json_lines(
+    source: SourceFile, stream: BinaryIO, settings: ReaderSettings, first_line: int = 1
+) -> Iterator[Document | ErrorRecord]:
     """One document a line; a line that cannot be used costs nothing but itself."""
     # A character takes at most 12 bytes in JSON (two \u escapes); the rest is room for other fields.
     most = 12 * settings.max_document_chars + 1_048_576
-    number = 0
-    while line := stream.readline(most):
-        number += 1
+    for number, line in numbered_lines(stream, most, first_line):
         where = f"Line {number} of {source.path}"
-        if len(line) == most and not line.endswith(b"\n"):
-            while line and not line.endswith(b"\n"):
-                line = stream.readline(most)
+        if line is None:
             yield read_error(source.path, source.path, f"{where} is longer than {most:,} bytes.")
             continue
         try:

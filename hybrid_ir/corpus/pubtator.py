@@ -7,24 +7,23 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from hybrid_ir.corpus.assembly import TextBuilder, one_line, read_error
+from hybrid_ir.corpus.source import numbered_lines
 from hybrid_ir.records import Document, ErrorRecord, SourceFile
 from hybrid_ir.settings import ReaderSettings
 
 LINE = re.compile(r"([^|\t]{1,64})\|([ta])\|(.*)", re.DOTALL)
 
 
-def read_pubtator(source: SourceFile, stream: BinaryIO, settings: ReaderSettings) -> Iterator[Document | ErrorRecord]:
+def read_pubtator(
+    source: SourceFile, stream: BinaryIO, settings: ReaderSettings, first_line: int = 1
+) -> Iterator[Document | ErrorRecord]:
     """One document an id; a line that is neither text nor annotation costs nothing but itself."""
     path = source.path
     current, started, parts = "", 0, {"t": "", "a": ""}
-    most = 4 * settings.max_document_chars + 1024
-    number = 0
-    while raw := stream.readline(most):
-        number += 1
+    most = longest_line(settings)
+    for number, raw in numbered_lines(stream, most, first_line):
         where = f"Line {number} of {path}"
-        if len(raw) == most and not raw.endswith(b"\n"):
-            while raw and not raw.endswith(b"\n"):
-                raw = stream.readline(most)
+        if raw is None:
             yield read_error(current or path, path, f"{where} is longer than {most:,} bytes.")
             continue
         try:
@@ -46,6 +45,31 @@ def read_pubtator(source: SourceFile, stream: BinaryIO, settings: ReaderSettings
             )
     if current:
         yield _document(current, parts, path, started)
+
+
+def longest_line(settings: ReaderSettings) -> int:
+    """Bytes; a line of so many is not read."""
+    return 4 * settings.max_document_chars + 1024
+
+
+def next_record(stream: BinaryIO, settings: ReaderSettings) -> tuple[int, int] | None:
+    """(bytes, lines) from here, the start of a line, to one that surely begins a document.
+
+    That is the first one with another id than a line before it; None where there is none.
+    """
+    seen, at = "", 0
+    for number, raw in numbered_lines(stream, longest_line(settings)):
+        if raw is None or not raw.endswith(b"\n"):
+            return None  # it is cut off here: how long it is, is not known
+        try:
+            stated = LINE.fullmatch(raw.decode().rstrip("\r\n"))
+        except UnicodeDecodeError:
+            stated = None  # no line of any document
+        identity = one_line(stated.group(1)) if stated else ""
+        if seen and identity and identity != seen:
+            return at, number - 1
+        seen, at = identity or seen, at + len(raw)
+    return None
 
 
 def _document(identity: str, parts: dict[str, str], path: str, line: int) -> Document:

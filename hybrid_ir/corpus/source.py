@@ -6,9 +6,12 @@ import codecs
 import gzip
 import io
 import os
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, Literal, cast
 from urllib.parse import unquote, urlsplit
+
+from hybrid_ir.records import SourceFile
 
 HEAD_BYTES = 65_536
 """How much of a file decides on its format."""
@@ -16,7 +19,26 @@ WHOLE_FILE_BYTES = 1 << 30
 """Most bytes, unpacked, of a file that cannot be read record by record."""
 
 GZIP_MAGIC = b"\x1f\x8b"
+LineFormat = Literal["jsonl", "pubtator"]
+"""Formats that can be read from the beginning of any record."""
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+class FileRange(SourceFile):
+    """What one task reads of a file: all of it, or a run of its lines."""
+
+    start: int = 0
+    """The first byte; a line begins there, and a record."""
+    end: int | None = None
+    """The byte after the last; None: this is the whole file."""
+    first_line: int = 1
+    """The number in the file of the line at ``start``."""
+    format: LineFormat | None = None
+    """Of a file that is divided."""
+
+    @property
+    def bytes(self) -> int:
+        return (self.size if self.end is None else self.end) - self.start
 
 
 class Unreadable(Exception):
@@ -40,6 +62,56 @@ def open_bytes(path: str) -> BinaryIO:
 
     filesystem, inner = fs.FileSystem.from_uri(path)
     return cast(BinaryIO, io.BufferedReader(filesystem.open_input_stream(inner, compression=None), HEAD_BYTES))
+
+
+def open_range(path: str, start: int, end: int) -> BinaryIO:
+    """The stored bytes from ``start`` up to ``end``, or to the end of the file where that comes first.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    if not is_remote(path):
+        stored: Any = io.FileIO(path)
+    else:
+        from pyarrow import fs
+
+        filesystem, inner = fs.FileSystem.from_uri(path)
+        stored = filesystem.open_input_file(inner)
+    stored.seek(start)
+    return cast(BinaryIO, io.BufferedReader(_Range(stored, end - start), HEAD_BYTES))
+
+
+class _Range(io.RawIOBase):
+    """The next ``size`` bytes of a stream, and nothing after them."""
+
+    def __init__(self, stored: Any, size: int) -> None:
+        self._stored, self._left = stored, size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        data = self._stored.read(min(len(buffer), self._left))
+        buffer[: len(data)] = data
+        self._left -= len(data)
+        return len(data)
+
+    def close(self) -> None:
+        self._stored.close()
+        super().close()
+
+
+def numbered_lines(stream: BinaryIO, longest: int, first: int = 1) -> Iterator[tuple[int, bytes | None]]:
+    """(number, line with its end), numbers from ``first``; None in place of a line of ``longest`` bytes or more."""
+    number = first
+    while line := stream.readline(longest):
+        if len(line) == longest and not line.endswith(b"\n"):
+            while line and not line.endswith(b"\n"):
+                line = stream.readline(longest)
+            yield number, None
+        else:
+            yield number, line
+        number += 1
 
 
 class _Rewound(io.RawIOBase):
