@@ -121,6 +121,13 @@ class GraphSettings(_Group):
     """``auto``: METIS up to ten million edges, a streaming partitioner above."""
 
 
+class SparseSettings(_Group):
+    """Terms of every chunk, for BM25."""
+
+    enabled: bool = True
+    """Without them the build has no path ``sparse``."""
+
+
 class BuildSettings(_Group):
     """All that the bytes of a build depend on."""
 
@@ -130,6 +137,7 @@ class BuildSettings(_Group):
     chunk_encoder: EncoderSettings = EncoderSettings()
     entity_encoder: EncoderSettings = EncoderSettings(title="none", max_passage_tokens=32)
     graph: GraphSettings = GraphSettings()
+    sparse: SparseSettings = SparseSettings()
     shards: Positive | Literal["auto"] = "auto"
     """Document shards of a segment; ``auto``: one for each 2 MiB of corpus files, 4096 at most."""
     vectors_per_shard: Positive = 1_000_000
@@ -163,9 +171,20 @@ class FusionSettings(_Group):
     """Unstated in the paper; 60 is RRF's original constant."""
     weights: dict[str, float] = Field(default_factory=dict)
     """Per path; 1 where absent."""
+class SparsePathSettings(_Group):
+    """BM25."""
+
+    k1: Annotated[float, Field(ge=0)] = 1.2
+    """How much a term's further occurrences add; 0: nothing."""
+    b: Share = 0.75
+    """How much a long chunk is held to be long for no reason; 0: not at all."""
+
+
     list_length: Positive = 100
     """Each path is asked for at least max(2k, this)."""
 
+    paths: tuple[str, ...] = ("graph", "dense")
+    """Fused where a query names none; one that the index does not have is left out."""
 
 class LoopSettings(_Group):
     """Algorithm 1."""
@@ -255,6 +274,7 @@ class ServeSettings(_Group):
 class Settings(_Group):
     """The whole tree."""
 
+    sparse_scorer: DeploymentSettings = DeploymentSettings()
     build: BuildSettings = BuildSettings()
     linker: LinkerSettings = LinkerSettings()
     graph_path: GraphPathSettings = GraphPathSettings()
@@ -265,6 +285,7 @@ class Settings(_Group):
     serve: ServeSettings = ServeSettings()
 
 
+    sparse_path: SparsePathSettings = SparsePathSettings()
 def load(path: str | Path) -> Settings:
     """Read a YAML file; errors name the file and the field."""
     try:

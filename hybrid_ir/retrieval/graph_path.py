@@ -7,6 +7,7 @@ import asyncio
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid_ir.ranking import top
 from hybrid_ir.retrieval.linking import Linker
 from hybrid_ir.roles import Extractor, GraphScorer, PathRanking, Query
 from hybrid_ir.settings import GraphPathSettings
@@ -43,13 +44,3 @@ class GraphPath:
         _, scores = self._scorer.score(seeds)
         best = top(scores, k)
         return PathRanking(chunks=tuple(best.tolist()), scores=tuple(scores[best].tolist()), links=tuple(links))
-
-
-def top(scores: NDArray[np.float32], k: int) -> NDArray[np.int64]:
-    """The numbers of the k highest scores above zero, best first, ties by number."""
-    k = min(k, int((scores > 0).sum()))
-    if k == 0:
-        return np.zeros(0, np.int64)
-    threshold = np.partition(scores, -k)[-k]
-    candidates = np.flatnonzero(scores >= threshold)
-    return candidates[np.lexsort((candidates, -scores[candidates]))[:k]]

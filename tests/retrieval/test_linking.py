@@ -3,7 +3,8 @@ import pyarrow as pa
 import pytest
 
 from hybrid_ir.dense.index import DenseIndex, Shard, write_shard
-from hybrid_ir.retrieval.graph_path import GraphPath, top
+from hybrid_ir.ranking import top
+from hybrid_ir.retrieval.graph_path import GraphPath
 from hybrid_ir.retrieval.linking import Linker
 from hybrid_ir.roles import Query
 from hybrid_ir.settings import GraphPathSettings, LinkerSettings

@@ -1,0 +1,1 @@
+"""Texts -> terms -> postings; terms of a query -> chunks by BM25."""
