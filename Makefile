@@ -29,7 +29,7 @@ check: $(READY)
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed; name one: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[local,ray,cpu,s3,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[local,ray,cpu,gfm,s3,dev]'
 	touch $(READY)
 
 clean:

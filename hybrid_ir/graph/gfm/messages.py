@@ -1,0 +1,50 @@
+"""The edges along which messages run, sorted once by the node that receives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid_ir.graph.knowledge_graph import Numbers, indptr
+
+INVERSE = "inverse_"
+"""Before the text of a relation that is read from its tail: the texts the weights were trained with."""
+
+
+@dataclass(frozen=True)
+class MessageGraph:
+    """CSR by receiver: node i hears source[e] through relation[e] for e in indptr[i] to indptr[i + 1].
+
+    Every triple (head, r, tail) is two messages: head <- tail through r, and tail <- head through
+    its inverse, r + relations.  Parallel relations stay; nothing is weighted (GFM-RAG).
+    """
+
+    indptr: Numbers
+    source: NDArray[np.int32]
+    relation: NDArray[np.int32]
+    relations: int
+    """Without the inverses."""
+
+    @property
+    def nodes(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def edges(self) -> int:
+        return len(self.source)
+
+
+def message_graph(head: Numbers, relation: Numbers, tail: Numbers, nodes: int, relations: int) -> MessageGraph:
+    """From triples as three arrays of shape (triples,)."""
+    receiver = np.concatenate([head, tail]).astype(np.int64)
+    source = np.concatenate([tail, head]).astype(np.int32)
+    through = np.concatenate([relation, np.asarray(relation) + relations]).astype(np.int32)
+    order = np.lexsort((through, source, receiver))
+    return MessageGraph(indptr(receiver[order], nodes), source[order], through[order], relations)
+
+
+def relation_texts(names: list[str]) -> list[str]:
+    """What is encoded for each relation and then each inverse."""
+    return [*names, *(INVERSE + name for name in names)]
