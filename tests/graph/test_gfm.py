@@ -11,12 +11,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hybrid_ir.errors import BadInput, NotFound
+from hybrid_ir.errors import BadInput, Conflict, NotFound
+from hybrid_ir.graph.gfm.background import bytes_needed, compute, open_background, write
+from hybrid_ir.graph.gfm.bounded import BoundedGFM
 from hybrid_ir.graph.gfm.checkpoint import load
 from hybrid_ir.graph.gfm.config import GFMConfig
 from hybrid_ir.graph.gfm.exact import ExactGFM
 from hybrid_ir.graph.gfm.messages import MessageGraph, message_graph, relation_texts
 from hybrid_ir.graph.gfm.network import GFM
+from hybrid_ir.store import Store
 
 SMALL = GFMConfig(text_dimension=12, dimension=8, layers=3)
 
@@ -244,3 +247,55 @@ def test_vectors_of_another_encoder_and_unknown_seeds_are_refused() -> None:
         scorer.score(torch.randn(1, 12), [{2: 1.0}])
     with pytest.raises(BadInput, match="has 5 dimensions"):
         scorer.score(torch.randn(1, 5), [{}])
+
+
+def random_graph(nodes: int, edges: int, relations: int, seed: int = 3) -> MessageGraph:
+    random = np.random.default_rng(seed)
+    head, tail = random.integers(0, nodes, (2, edges))
+    return message_graph(head, random.integers(0, relations, edges), tail, nodes, relations)
+
+
+def test_with_every_node_active_the_bounded_pass_is_the_exact_one() -> None:
+    graph, network, vectors = random_graph(120, 400, 5), small_network(), torch.randn(10, 12)
+    exact = ExactGFM(network, graph, vectors)
+    bounded = BoundedGFM(exact, compute(exact), active=120, tolerance=1e-9)
+    seeds, question = {3: 0.5, 77: 1.0}, torch.randn(12)
+    nodes, scores = bounded.score(question, seeds)
+    wanted = exact.score(question[None], [seeds])[0]
+    reachable = len(nodes)
+    assert reachable > 100
+    np.testing.assert_allclose(scores, wanted[nodes], atol=0.03)  # bfloat16 keeps 8 bits
+    assert bounded.score(question, {})[0].size == 0
+
+
+def test_more_active_nodes_err_less() -> None:
+    graph, network, vectors = random_graph(2000, 6000, 5), small_network(), torch.randn(10, 12)
+    exact = ExactGFM(network, graph, vectors)
+    background, question, seeds = compute(exact), torch.randn(12), {3: 1.0, 700: 1.0}
+    wanted = exact.score(question[None], [seeds])[0]
+    errors = []
+    for active in (8, 64, 1000):
+        nodes, scores = BoundedGFM(exact, background, active).score(question, seeds)
+        assert len(nodes) <= active
+        assert set(seeds) <= set(nodes.tolist())
+        first = np.searchsorted(nodes, sorted(seeds))
+        errors.append(float(np.abs(scores[first] - wanted[sorted(seeds)]).mean()))
+    assert errors[2] < errors[1] < errors[0]
+
+
+def test_a_stored_background_is_bound_to_its_weights_and_graph(tmp_path: Path) -> None:
+    graph, network, vectors = random_graph(50, 100, 3), small_network(), torch.randn(6, 12)
+    exact, store = ExactGFM(network, graph, vectors), Store(str(tmp_path))
+    files = write(store, "gfm", exact, weights="w1", graph="g1")
+    arrays = [entry.bytes for name, entry in files.items() if name.endswith(".npy")]
+    assert len(arrays) == 5  # states before layers 2 and 3 and after 3; heard in layers 2 and 3
+    assert sum(arrays) - 5 * 128 == bytes_needed(network.config, 50)
+    held = open_background(store, "gfm", "w1", "g1")
+    for ours, theirs in zip(compute(exact).states[1:], held.states[1:], strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    with pytest.raises(Conflict, match="made with the weights w1, not w2"):
+        open_background(store, "gfm", "w2", "g1")
+    with pytest.raises(Conflict, match="made with the graph g1, not g2"):
+        open_background(store, "gfm", "w1", "g2")
+    with pytest.raises(NotFound, match="no background"):
+        open_background(store, "elsewhere", "w1", "g1")

@@ -9,7 +9,7 @@ heard; only two copies of the states exist.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -52,17 +52,35 @@ class ExactGFM:
     ) -> None:
         self.network, self.graph = network, graph
         self._dtype = getattr(torch, products)
-        self._projected = [rows.numpy() for rows in project_relations(network, relation_vectors)]
+        self.projected = [rows.numpy() for rows in project_relations(network, relation_vectors)]
         if 2 * graph.relations > len(relation_vectors):
             raise BadInput(f"{len(relation_vectors)} relation vectors for {graph.relations} relations and inverses.")
         layers: list[Layer] = list(network.entity_model.layers)  # type: ignore[arg-type]
-        self._layers = [_Split(layer, self._dtype) for layer in layers]
+        self.layers = [SplitLayer(layer, self._dtype) for layer in layers]
         first, self._last = network.entity_model.head
         self._hidden_bias = first.bias.to(self._dtype)
         self._hidden = [_columns(first.weight, half, self._dtype) for half in (0, 1)]
 
     def score(self, questions: Tensor, seeds: Sequence[Mapping[int, float]]) -> NDArray[np.float32]:
         """Logits of shape (queries, nodes); ``questions``: text vectors of shape (queries, text dimension)."""
+        self.check(questions, seeds)
+        with torch.inference_mode():
+            q = self.network.question_mlp(questions)
+            states = self._first_layer(q, seeds)
+            other = np.empty_like(states)
+            for number in range(1, self.network.config.layers):
+                for _ in self.run_layer(number, states, other, q, seeds):
+                    pass
+                states, other = other, states
+            del other
+            logits = np.empty((len(questions), self.graph.nodes), np.float32)
+            for first in range(0, self.graph.nodes, NODES_PER_BLOCK):
+                block = states[first : first + NODES_PER_BLOCK]
+                logits[:, first : first + len(block)] = self.logits(torch.from_numpy(block), q).T.numpy()
+            return logits
+
+    def check(self, questions: Tensor, seeds: Sequence[Mapping[int, float]]) -> None:
+        """Raises BadInput where a seed is not in the graph or a vector is of another encoder."""
         for given in seeds:
             for node in given:
                 if not 0 <= node < self.graph.nodes:
@@ -72,23 +90,18 @@ class ExactGFM:
                 f"The question's vector has {questions.shape[-1]} dimensions; these weights need "
                 f"{self.network.config.text_dimension}."
             )
-        with torch.inference_mode():
-            q = self.network.question_mlp(questions)
-            states = self._first_layer(q, seeds)
-            other = np.empty_like(states)
-            for layer, projected in zip(self._layers[1:], self._projected[1:], strict=True):
-                self._pass(layer, projected, states, other, q, seeds)
-                states, other = other, states
-            del other
-            return self._logits(states, q)
+
+    def idle_states(self, queries: int = 1) -> NDArray[np.float32]:
+        """After the first layer, of nodes that neither are seeds nor hear one: one and the same state."""
+        layer = self.layers[0]
+        idle = torch.relu(layer.norm(layer.bias[None]))[0]
+        states = np.empty((self.graph.nodes, queries, len(idle)), np.float32)
+        states[:] = idle.numpy()
+        return states
 
     def _first_layer(self, q: Tensor, seeds: Sequence[Mapping[int, float]]) -> NDArray[np.float32]:
-        """Nodes that neither are seeds nor hear one all come out with the same state."""
-        graph, layer, projected = self.graph, self._layers[0], self._projected[0]
-        queries, dimension = q.shape
-        idle = torch.relu(layer.norm(layer.bias[None]))[0]
-        states = np.empty((graph.nodes, queries, dimension), np.float32)
-        states[:] = idle.numpy()
+        graph, projected, dimension = self.graph, self.projected[0], q.shape[1]
+        states = self.idle_states(len(q))
         for number, given in enumerate(seeds):
             if not given:
                 continue
@@ -104,52 +117,48 @@ class ExactGFM:
             own = torch.zeros(len(touched), 1)
             own[torch.from_numpy(place[: len(nodes)]), 0] = torch.from_numpy(weight)
             x = own * q[number]
-            u = heard * q[number] + x
-            states[touched, number] = layer(x, u).numpy()
+            states[touched, number] = self.layers[0](x, heard * q[number] + x).numpy()
         return states
 
-    def _pass(
+    def run_layer(
         self,
-        layer: _Split,
-        projected: NDArray[np.float32],
+        number: int,
         states: NDArray[np.float32],
         out: NDArray[np.float32],
-        q: Tensor,
-        seeds: Sequence[Mapping[int, float]],
-    ) -> None:
+        q: Tensor | None = None,
+        seeds: Sequence[Mapping[int, float]] = (),
+    ) -> Iterator[tuple[int, int, NDArray[np.float32]]]:
+        """Layer ``number`` from ``states`` to ``out``, block by block: (first node, end, what the block heard)."""
         from hybrid_ir.graph.gfm.kernels import aggregate  # compiles with numba: only who scores waits for it
 
-        graph = self.graph
-        queries, dimension = q.shape
+        graph, layer = self.graph, self.layers[number]
+        _, queries, dimension = states.shape
         size = max(1, NODES_PER_BLOCK // queries)
         buffer = np.empty((size, queries, dimension), np.float32)
         for first in range(0, graph.nodes, size):
             end = min(first + size, graph.nodes)
             u = buffer[: end - first]
-            aggregate(graph.indptr, graph.source, graph.relation, projected, states, first, u)
-            for number, given in enumerate(seeds):
+            aggregate(graph.indptr, graph.source, graph.relation, self.projected[number], states, first, u)
+            for query, given in enumerate(seeds):
                 for node, weight in given.items():
-                    if first <= node < end:
-                        u[node - first, number] += weight * q[number].numpy()
+                    if first <= node < end and q is not None:
+                        u[node - first, query] += weight * q[query].numpy()
             x = torch.from_numpy(states[first:end]).view(-1, dimension)
             torch.from_numpy(out[first:end]).view(-1, dimension).copy_(
                 layer(x, torch.from_numpy(u).view(-1, dimension))
             )
+            yield first, end, u
 
-    def _logits(self, states: NDArray[np.float32], q: Tensor) -> NDArray[np.float32]:
+    def logits(self, states: Tensor, q: Tensor) -> Tensor:
+        """The score of last states of shape (nodes, queries, dimension): shape (nodes, queries)."""
         of_state, of_question = self._hidden
         constant = q.to(self._dtype) @ of_question + self._hidden_bias
-        nodes, queries, dimension = states.shape
-        logits = np.empty((queries, nodes), np.float32)
-        for first in range(0, nodes, NODES_PER_BLOCK):
-            block = torch.from_numpy(states[first : first + NODES_PER_BLOCK])
-            hidden = (block.view(-1, dimension).to(self._dtype) @ of_state).view(len(block), queries, -1)
-            rows = torch.relu(hidden.add_(constant)).float() @ self._last.weight[0] + self._last.bias
-            logits[:, first : first + len(block)] = rows.T.numpy()
-        return logits
+        hidden = (states.reshape(-1, states.shape[2]).to(self._dtype) @ of_state).view(*states.shape[:2], -1)
+        scores: Tensor = torch.relu(hidden.add_(constant)).float() @ self._last.weight[0] + self._last.bias
+        return scores
 
 
-class _Split:
+class SplitLayer:
     """A layer's linear map as two products, for the state and for what was heard."""
 
     def __init__(self, layer: Layer, dtype: torch.dtype) -> None:

@@ -33,3 +33,35 @@ def aggregate(indptr: Any, source: Any, relation: Any, projected: Any, states: A
                 heard = states[source[e], q]
                 for d in range(dimension):
                     out[i, q, d] += through[d] * heard[d]
+
+
+@numba.njit(cache=True, nogil=True)
+def induced(indptr: Any, source: Any, relation: Any, active: Any) -> Any:
+    """The messages among ``active`` nodes (ascending): CSR by receiver, sources as places in ``active``.
+
+    A node's messages are read through, or where they are many, looked up for each active node: the
+    cost of a hub is bounded by the number of active nodes.
+    """
+    count = len(active)
+    place = np.zeros(len(indptr) - 1, np.int32)  # pages that are not touched cost nothing
+    for i in range(count):
+        place[active[i]] = i + 1
+    rows = np.zeros(count + 1, np.int64)
+    sources, relations = [np.int32(0)], [np.int32(0)]  # typed by their first, which is taken off below
+    for i in range(count):
+        first, end = indptr[active[i]], indptr[active[i] + 1]
+        if end - first > 16 * count:
+            for j in range(count):
+                at = first + np.searchsorted(source[first:end], active[j])
+                while at < end and source[at] == active[j]:
+                    sources.append(np.int32(j))
+                    relations.append(relation[at])
+                    at += 1
+        else:
+            for at in range(first, end):
+                j = place[source[at]]
+                if j:
+                    sources.append(np.int32(j - 1))
+                    relations.append(relation[at])
+        rows[i + 1] = len(sources) - 1
+    return rows, np.array(sources)[1:], np.array(relations)[1:]

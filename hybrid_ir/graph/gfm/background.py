@@ -1,0 +1,135 @@
+"""The network's trajectory without seeds: what every node's state is when nothing was asked.
+
+It depends on the weights and the graph alone, so it is computed once and a query only changes
+it near its seeds.  Stored as bfloat16: of each layer but the first its input states and what is
+heard in it, and the last layer's states: (2 layers - 1) x dimension x 2 bytes a node, 11 KiB for
+GFM-RAG-8M.  (The first layer's input and aggregate are zero without seeds.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from hybrid_ir.errors import BadInput, Conflict, NotFound
+from hybrid_ir.graph.gfm.config import GFMConfig
+from hybrid_ir.graph.gfm.exact import NODES_PER_BLOCK, ExactGFM
+from hybrid_ir.records import Record
+from hybrid_ir.store import FileEntry, Store
+
+Bits = NDArray[np.uint16]
+"""bfloat16, which numpy does not know, as its 16 bits; shape (nodes, dimension)."""
+
+
+class BackgroundInfo(Record):
+    """What a stored background belongs to; written last."""
+
+    weights: str
+    """Fingerprint of the checkpoint."""
+    graph: str
+    """The build whose graph it is of."""
+    nodes: int
+    dimension: int
+    layers: int
+
+
+@dataclass(frozen=True)
+class Background:
+    """``states[l]`` is what goes into layer l (None for the first, where it is zero), and after the last layer
+    its outcome; ``heard[l]`` is the aggregate of layer l (None for the first)."""
+
+    states: list[Bits | None]
+    heard: list[Bits | None]
+
+
+def bytes_needed(config: GFMConfig, nodes: int) -> int:
+    """Of a stored background; said before it is written."""
+    return (2 * config.layers - 1) * config.dimension * 2 * nodes
+
+
+def compute(exact: ExactGFM, keep: Callable[[str, int, Bits], None] | None = None) -> Background:
+    """Run the network once without seeds.
+
+    ``keep`` is given each array's kind, layer and bits as soon as it is whole, to store it.
+    Memory: twice the fp32 states, and the arrays where they are not kept elsewhere.
+    """
+    graph, dimension = exact.graph, exact.network.config.dimension
+    layers = exact.network.config.layers
+    states: list[Bits | None] = [None]
+    heard: list[Bits | None] = [None]
+    with torch.inference_mode():
+        now = exact.idle_states()
+        other = np.empty_like(now)
+        for number in range(1, layers + 1):
+            bits = to_bits(now[:, 0])
+            states.append(bits)
+            if keep:
+                keep("states", number, bits)
+            if number == layers:
+                break
+            aggregate = np.empty((graph.nodes, dimension), np.uint16)
+            for first, end, u in exact.run_layer(number, now, other):
+                aggregate[first:end] = to_bits(u[:, 0])
+            heard.append(aggregate)
+            if keep:
+                keep("heard", number, aggregate)
+            now, other = other, now
+    return Background(states, heard)
+
+
+def write(store: Store, folder: str, exact: ExactGFM, weights: str, graph: str) -> dict[str, FileEntry]:
+    """Compute and store under ``folder``; its ``background.json`` comes last."""
+    files: dict[str, FileEntry] = {}
+
+    def keep(kind: str, layer: int, bits: Bits) -> None:
+        name = f"{folder}/{kind}-{layer}.npy"
+        files[name] = store.write_array(name, bits)
+
+    compute(exact, keep)
+    config = exact.network.config
+    info = BackgroundInfo(
+        weights=weights, graph=graph, nodes=exact.graph.nodes, dimension=config.dimension, layers=config.layers
+    )
+    name = f"{folder}/background.json"
+    files[name] = store.write(name, (info.model_dump_json() + "\n").encode())
+    return files
+
+
+def open_background(store: Store, folder: str, weights: str, graph: str) -> Background:
+    """Map a stored background.  Raises NotFound, and Conflict where it is of other weights or another graph."""
+    name = f"{folder}/background.json"
+    if not store.exists(name):
+        raise NotFound(f"{store.path(folder)} holds no background; make one, or use the exact mode.")
+    info = BackgroundInfo.model_validate_json(store.read(name))
+    for what, held, wanted in (("weights", info.weights, weights), ("graph", info.graph, graph)):
+        if held != wanted:
+            raise Conflict(f"{store.path(folder)} was made with the {what} {held}, not {wanted}; make it again.")
+
+    def array(kind: str, layer: int) -> Bits:
+        found: Bits = store.array(f"{folder}/{kind}-{layer}.npy")
+        if found.shape != (info.nodes, info.dimension) or found.dtype != np.uint16:
+            raise BadInput(f"{store.path(folder)}/{kind}-{layer}.npy: shape {found.shape}, not of this background.")
+        return found
+
+    states: list[Bits | None] = [None, *(array("states", layer) for layer in range(1, info.layers + 1))]
+    heard: list[Bits | None] = [None, *(array("heard", layer) for layer in range(1, info.layers))]
+    return Background(states, heard)
+
+
+def to_bits(rows: NDArray[np.float32]) -> Bits:
+    """fp32 -> the bits of the nearest bfloat16."""
+    out = np.empty(rows.shape, np.uint16)
+    for first in range(0, len(rows), NODES_PER_BLOCK):
+        block = torch.from_numpy(np.ascontiguousarray(rows[first : first + NODES_PER_BLOCK])).to(torch.bfloat16)
+        out[first : first + len(block)] = block.view(torch.uint16).numpy()
+    return out
+
+
+def from_bits(bits: Bits) -> Tensor:
+    """The bits of bfloat16 -> fp32."""
+    return torch.from_numpy(np.ascontiguousarray(bits)).view(torch.bfloat16).float()
