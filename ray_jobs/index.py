@@ -33,6 +33,7 @@ from hybrid_ir.index.tombstones import bury
 from hybrid_ir.lease import Holder, held
 from hybrid_ir.records import SourceFile
 from hybrid_ir.settings import BuildSettings, Settings
+from hybrid_ir.sparse import analyzer
 from hybrid_ir.store import Store
 from ray_jobs import stages
 from ray_jobs.cluster import connected
@@ -205,6 +206,7 @@ def fingerprints_of(build: BuildSettings) -> Fingerprints:
         extractor=load_extractor(build.extractor).fingerprint,
         chunk_encoder=encoders.load(build.chunk_encoder).fingerprint,
         entity_encoder=encoders.load(build.entity_encoder).fingerprint,
+        analyzer=analyzer.fingerprint() if build.sparse.enabled else {},
     )
 
 

@@ -56,7 +56,7 @@ def read_parts(files: Sequence[SourceFile]) -> list[tuple[str, list[SourceFile]]
 def make_segment(
     plan: SegmentPlan, files: Sequence[SourceFile], job: JobSettings, reporter: Reporter, work: Work
 ) -> Segment:
-    """Read, chunk, extract and encode; Raises BadInput where too little of the corpus could be used."""
+    """Read, chunk, extract, encode and count terms.  Raises BadInput where too little of the corpus could be used."""
     parts = [{"part": name, "files": [file.model_dump_json() for file in group]} for name, group in read_parts(files)]
     _drain(reporter, "read", parts, (stages.read, plan, job.read))
     shards = [{"shard": number} for number in range(plan.shards)]
@@ -64,10 +64,11 @@ def make_segment(
         reporter.follow("chunk", stages.run(shards, (stages.chunk, plan, job.read)), len(shards)), "chunk"
     )
     _check_errors(plan, "documents", "errors-read", chunked, sum(result.rows for result in chunked))
+    terms = [(stages.sparse, plan, job.read)] if plan.settings.sparse.enabled else []
     rows = list(
         reporter.follow(
             "extract and encode",
-            stages.run(shards, (stages.Extract, plan, job.extract), (stages.Encode, plan, job.encode)),
+            stages.run(shards, (stages.Extract, plan, job.extract), (stages.Encode, plan, job.encode), *terms),
             len(shards),
             lambda: f"extracted {shard.finished(plan, 'extract')} shards, encoded {shard.finished(plan, 'encode')}",
         )
@@ -78,7 +79,7 @@ def make_segment(
     for kind, results in (("errors-extract", extracted), ("errors-encode", encoded)):
         failed = sum(result.errors for result in results)
         _check_errors(plan, "chunks", kind, results, sum(result.rows for result in results) - failed)
-    return _whole(plan, chunked, [*extracted, *encoded], reporter)
+    return _whole(plan, chunked, [*extracted, *encoded, *(_results(rows, "sparse") if terms else [])], reporter)
 
 
 def merge_segments(plan: SegmentPlan, old: BuildPlan, job: JobSettings, reporter: Reporter) -> Segment:

@@ -18,7 +18,7 @@ from ray.exceptions import NodeDiedError, OutOfMemoryError, RayActorError, Worke
 from hybrid_ir import encoders
 from hybrid_ir.errors import Failed, HybridIRError
 from hybrid_ir.extraction.load import load as load_extractor
-from hybrid_ir.index import compaction, entity_blocks, entity_parts, estimate, links, shard
+from hybrid_ir.index import compaction, entity_blocks, entity_parts, estimate, links, shard, sparse_shards
 from hybrid_ir.index.plan import BuildPlan
 from hybrid_ir.index.shard import SegmentPlan
 from hybrid_ir.records import SourceFile
@@ -56,6 +56,11 @@ def read(row: Row, plan: SegmentPlan) -> Row:
 @reported
 def chunk(row: Row, plan: SegmentPlan) -> Row:
     return {"chunk": shard.chunk(plan, row["shard"]).model_dump_json()}
+
+
+@reported
+def sparse(row: Row, plan: SegmentPlan) -> Row:
+    return {**row, "sparse": sparse_shards.sparse(plan, row["shard"]).model_dump_json()}
 
 
 @reported

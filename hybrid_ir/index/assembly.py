@@ -12,7 +12,7 @@ from hybrid_ir.graph import chunk_links, knowledge_graph
 from hybrid_ir.graph.knowledge_graph import KnowledgeGraph
 from hybrid_ir.graph.partition_store import read_partitions
 from hybrid_ir.graph.store import write as write_graph
-from hybrid_ir.index import entity_blocks, entity_parts, layout, links
+from hybrid_ir.index import entity_blocks, entity_parts, layout, links, sparse_shards
 from hybrid_ir.index.manifest import Counts, Fingerprints, Manifest, Segment
 from hybrid_ir.index.plan import BuildPlan
 from hybrid_ir.store import FileEntry
@@ -55,6 +55,8 @@ def finish(plan: BuildPlan, segments: Sequence[Segment], graph: KnowledgeGraph, 
         order = np.argsort(ids)
         name = f"{folder}/{ENTITY_VECTORS}"
         files[name] = write_shard(store, name, vectors[order], ids[order])
+    terms, term_files = sparse_shards.write_statistics(plan) if plan.settings.sparse.enabled else (None, {})
+    files |= term_files
     tombstones = store.read_table(plan.tombstones) if store.exists(plan.tombstones) else None
     if tombstones is not None:
         size, sha256 = store.sha256(plan.tombstones)
@@ -81,5 +83,6 @@ def finish(plan: BuildPlan, segments: Sequence[Segment], graph: KnowledgeGraph, 
         counts=counts,
         partitions=read_partitions(store, folder),
         resolution=resolution,
+        sparse=terms,
         files=files,
     )

@@ -9,9 +9,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hybrid_ir.graph.knowledge_graph import Numbers
-from hybrid_ir.index import layout, tables
+from hybrid_ir.index import layout, sparse_shards, tables
 from hybrid_ir.index.plan import BuildPlan
 from hybrid_ir.index.shard import SegmentPlan, StageResult, finish_stage, stage_done
+from hybrid_ir.sparse import postings
 
 ERRORS = ("errors-read", "errors-extract", "errors-encode")
 
@@ -20,7 +21,7 @@ def merge(plan: SegmentPlan, old: BuildPlan, shard: int) -> StageResult:
     """Write one shard of the merged segment: the live documents whose ids belong to it, in their order."""
     if (done := stage_done(plan, "merge", shard)) is not None:
         return done
-    documents, chunks, mentions, triples, vectors = _gather(plan, old, shard)
+    documents, chunks, mentions, triples, vectors, rows_of = _gather(plan, old, shard)
     rows = np.cumsum([0, *documents["chunks"].to_pylist()])[:-1]
     documents = documents.set_column(
         documents.schema.get_field_index("first_chunk"), "first_chunk", pa.array(rows, pa.int64())
@@ -39,6 +40,10 @@ def merge(plan: SegmentPlan, old: BuildPlan, shard: int) -> StageResult:
         files[name] = plan.store.write_table(name, table)
     name = layout.shard(plan.segment_id, "vectors", shard)
     files[name] = plan.store.write_array(name, vectors)
+    if plan.settings.sparse.enabled:
+        parts = [(sparse_shards.read_postings(old.store, *source), rows_) for source, rows_ in rows_of]
+        merged = postings.merge(parts, chunks.num_rows)
+        files |= sparse_shards.write_postings(plan.store, plan.segment_id, shard, merged)
     errors = sum(written[kind].num_rows for kind in ERRORS)
     result = StageResult(
         stage="merge", shard=shard, rows=documents.num_rows, chunks=chunks.num_rows, errors=errors, files=files
@@ -48,12 +53,16 @@ def merge(plan: SegmentPlan, old: BuildPlan, shard: int) -> StageResult:
 
 def _gather(
     plan: SegmentPlan, old: BuildPlan, shard: int
-) -> tuple[pa.Table, pa.Table, pa.Table, pa.Table, NDArray[np.float32]]:
-    """The live rows of this shard's documents, ordered by document id, with ``chunk`` counted anew."""
+) -> tuple[pa.Table, pa.Table, pa.Table, pa.Table, NDArray[np.float32], list[tuple[tuple[str, int], Numbers]]]:
+    """The live rows of this shard's documents, ordered by document id, with ``chunk`` counted anew.
+
+    The last: for each old shard (segment id, number) the new row of each of its chunks, -1 for none.
+    """
     dead, store = old.dead(), old.store
     parts: list[tuple[str, int, pa.Table]] = []  # (document id, part, its row of the documents table)
     sources: list[tuple[pa.Table, pa.Table, pa.Table, NDArray[np.float32]]] = []
-    for segment_id, number, first in _overlapping(old, plan, shard):
+    overlapping = _overlapping(old, plan, shard)
+    for segment_id, number, first in overlapping:
         kinds = ("documents", "chunks", "mentions", "triples")
         read = {kind: store.read_table(layout.shard(segment_id, kind, number)) for kind in kinds}
         vectors = np.asarray(store.array(layout.shard(segment_id, "vectors", number)))
@@ -83,6 +92,7 @@ def _gather(
         _renumbered([source[1] for source in sources], new_row, tables.MENTIONS),
         _renumbered([source[2] for source in sources], new_row, tables.TRIPLES),
         np.concatenate(vectors_) if vectors_ else np.zeros((0, dimension), np.float32),
+        [((segment_id, number), rows) for (segment_id, number, _), rows in zip(overlapping, new_row, strict=True)],
     )
 
 

@@ -29,6 +29,11 @@ def shard(segment_id: str, kind: str, number: int) -> str:
     return f"{segment(segment_id)}/{kind}/shard-{number:05d}.{ending}"
 
 
+def sparse(segment_id: str, part: str, number: int) -> str:
+    """``part``: an array of a shard's postings."""
+    return f"{segment(segment_id)}/sparse/{part}-{number:05d}.npy"
+
+
 def marker(segment_id: str, stage: str, number: int) -> str:
     """Written after all files of a stage's shard; its presence means that they are whole."""
     return f"{segment(segment_id)}/done/{stage}-{number:05d}.json"

@@ -25,6 +25,8 @@ class Fingerprints(Record):
     extractor: dict[str, str]
     chunk_encoder: dict[str, str]
     entity_encoder: dict[str, str]
+    analyzer: dict[str, str] = Field(default_factory=dict)
+    """Of the terms; empty where the build has none."""
 
     def same_models(self, other: Fingerprints) -> bool:
         """Whether an update may add to what ``other`` made: an imported graph's file may have grown since."""
@@ -76,6 +78,16 @@ class Resolution(Record):
     """Share of these pairs that the clusters found; None where there are none."""
 
 
+class TermTotals(Record):
+    """What BM25 divides by, over the live chunks."""
+
+    terms: int
+    """Distinct ones."""
+    chunks: int
+    length: int
+    """Terms of all chunks, repeated ones repeatedly."""
+
+
 class Manifest(Record):
     """Written last.  It names no time and no machine: two undisturbed runs write the same bytes."""
 
@@ -91,6 +103,8 @@ class Manifest(Record):
     """How the graph is divided."""
     resolution: Resolution | None = None
     """None: all pairs of entities were compared."""
+    sparse: TermTotals | None = None
+    """None: the build has no path ``sparse``."""
     files: dict[str, FileEntry] = Field(default_factory=dict)
     """Of the build itself; the segments list their own."""
 
