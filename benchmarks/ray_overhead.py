@@ -26,7 +26,7 @@ import torch
 from hybrid_ir import encoders
 from hybrid_ir.corpus.discover import discover
 from hybrid_ir.extraction.load import load as load_extractor
-from hybrid_ir.index import shard
+from hybrid_ir.index import parsed, shard
 from hybrid_ir.index.shard import SegmentPlan
 from hybrid_ir.settings import BuildSettings, JobSettings, StageResources
 from hybrid_ir.store import Store
@@ -56,8 +56,8 @@ def prepare(corpus: Path, root: Path, shards: int) -> SegmentPlan:
     """A segment whose chunks are cut, on a root of its own: neither cache nor finished shards help."""
     plan = SegmentPlan(Store(str(root)), "bench", shards, BuildSettings())
     shard.read(plan, "all", discover([str(corpus)]))
-    for number in range(shards):
-        shard.chunk(plan, number)
+    for group in range(parsed.group_count(shards)):
+        shard.chunk(plan, group)
     return plan
 
 

@@ -10,7 +10,6 @@ submit``.  Run it again after a kill: finished shards are not done again.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import sys
 import time
@@ -21,7 +20,8 @@ from typing import Any
 from hybrid_ir import encoders
 from hybrid_ir import settings as settings_module
 from hybrid_ir.corpus.discover import discover
-from hybrid_ir.corpus.source import open_bytes
+from hybrid_ir.corpus.ranges import look
+from hybrid_ir.corpus.source import FileRange
 from hybrid_ir.errors import BadInput, Conflict, HybridIRError
 from hybrid_ir.extraction.load import load as load_extractor
 from hybrid_ir.index import layout, manifest, shard
@@ -58,7 +58,8 @@ def index(corpus: Sequence[str], root: str, settings: Settings, reporter: Report
     start, store, build = time.monotonic(), Store(root), settings.build
     files = _discover(corpus, root)
     fingerprints = fingerprints_of(build)
-    segment_id = _segment_id(files, build, fingerprints, reporter)
+    contents, ranges = _look(files, build, reporter)
+    segment_id = _segment_id(contents, build, fingerprints)
     build_id = manifest.digest(segment_id, build.graph)
     if manifest.current(store) == build_id and (made := _existing(store, build_id, build_id, reporter)) is not None:
         return made
@@ -70,7 +71,7 @@ def index(corpus: Sequence[str], root: str, settings: Settings, reporter: Report
             _say_replaced(root, expected, made, reporter)
             return made
         segment_plan = SegmentPlan(store, segment_id, shard_count(build, files), build)
-        segment = make_segment(segment_plan, files, settings.job, reporter, work)
+        segment = make_segment(segment_plan, ranges, settings.job, reporter, work)
         plan = BuildPlan(store, build_id, build, (light(segment),))
         made = make_build(plan, [segment], fingerprints, settings.job, reporter, work)
         write_report(plan, made, time.monotonic() - start, reporter, work)
@@ -110,7 +111,8 @@ def update(
         added: Segment | None = None
         segment_id = ""
         if files:
-            segment_id = _segment_id(files, build, fingerprints, reporter)
+            contents, ranges = _look(files, build, reporter)
+            segment_id = _segment_id(contents, build, fingerprints)
             held_before = {segment.id for segment in segments}
             if segment_id in held_before and segment_id in _buried(store, previous):
                 # The same files once more, after documents of theirs were replaced or deleted: they live again.
@@ -119,7 +121,7 @@ def update(
                 reporter.say("These files are in the index as they are.")
             else:
                 plan = SegmentPlan(store, segment_id, shard_count(build, files), build)
-                added = make_segment(plan, files, job, reporter, work)
+                added = make_segment(plan, ranges, job, reporter, work)
                 segments.append(added)
         burial = bury(store, previous, added, delete)
         for document_id in burial.unknown[:10]:
@@ -145,7 +147,8 @@ def update(
 def dry_run(corpus: Sequence[str], settings: Settings, reporter: Reporter) -> Estimate:
     """Read and chunk the corpus, try the models on a sample, and say what indexing will come to."""
     build = settings.build
-    rows = [{"files": [file.model_dump_json() for file in group]} for _, group in read_parts(discover(corpus))]
+    _, ranges = _look(discover(corpus), build, reporter)
+    rows = [{"files": [part.model_dump_json() for part in group]} for _, group in read_parts(ranges)]
     with connected(settings.job):
         surveys = stages.run(rows, (stages.survey, build, settings.job.read))
         parts = [
@@ -210,10 +213,19 @@ def fingerprints_of(build: BuildSettings) -> Fingerprints:
     )
 
 
-def _segment_id(
-    files: Sequence[SourceFile], build: BuildSettings, fingerprints: Fingerprints, reporter: Reporter
-) -> str:
-    contents = [(file.path, _content(file)) for file in reporter.follow("look at files", files, len(files))]
+def _look(
+    files: Sequence[SourceFile], build: BuildSettings, reporter: Reporter
+) -> tuple[list[tuple[str, str]], list[FileRange]]:
+    """((path, hash of its bytes) of every file, what reading tasks read of them)."""
+    contents, ranges = [], []
+    for file in reporter.follow("look at files", files, len(files)):
+        content, parts = look(file, build.reader)
+        contents.append((file.path, content))
+        ranges += parts
+    return contents, ranges
+
+
+def _segment_id(contents: Sequence[tuple[str, str]], build: BuildSettings, fingerprints: Fingerprints) -> str:
     irrelevant: dict[str, Any] = {
         "graph": True,
         "max_error_share": True,
@@ -249,18 +261,6 @@ def _publish(plan: BuildPlan, made: Manifest, expected: str | None, holder: Hold
     for finished in (segment_id, plan.build_id):
         if finished:
             plan.store.remove(layout.work(finished))
-
-
-def _content(file: SourceFile) -> str:
-    """A hash of the file's bytes; of one that cannot be opened the reader will say why."""
-    digest = hashlib.sha256()
-    try:
-        with open_bytes(file.path) as stream:
-            while block := stream.read(1 << 20):
-                digest.update(block)
-    except (FileNotFoundError, PermissionError) as error:
-        return type(error).__name__
-    return digest.hexdigest()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from hybrid_ir.corpus.ranges import RANGE_BYTES
+from hybrid_ir.corpus.source import FileRange
 from hybrid_ir.errors import BadInput
-from hybrid_ir.index import assembly, dense_shards, entity_blocks, entity_parts, layout, manifest, report, shard
+from hybrid_ir.index import assembly, dense_shards, entity_blocks, entity_parts, layout, manifest, parsed, report, shard
 from hybrid_ir.index.manifest import Fingerprints, Manifest, Segment
 from hybrid_ir.index.plan import BuildPlan
 from hybrid_ir.index.report import Report
@@ -19,7 +21,7 @@ from ray_jobs.progress import Reporter
 
 BYTES_PER_SHARD = 2 * 2**20
 MOST_SHARDS = 4096
-BYTES_PER_READ = 32 * 2**20
+BYTES_PER_READ = RANGE_BYTES
 """Small files are read together, up to this many bytes a task."""
 FILES_PER_READ = 200
 
@@ -40,30 +42,30 @@ def shard_count(build: BuildSettings, files: Sequence[SourceFile]) -> int:
     return min(MOST_SHARDS, max(1, -(-sum(file.size for file in files) // BYTES_PER_SHARD)))
 
 
-def read_parts(files: Sequence[SourceFile]) -> list[tuple[str, list[SourceFile]]]:
-    """Files to be read by one task, with a name made from theirs."""
-    groups: list[list[SourceFile]] = []
+def read_parts(ranges: Sequence[FileRange]) -> list[tuple[str, list[FileRange]]]:
+    """Files, or ranges of one, to be read by one task, with a name made from theirs."""
+    groups: list[list[FileRange]] = []
     held = 0
-    for file in files:
-        if not groups or held + file.size > BYTES_PER_READ or len(groups[-1]) == FILES_PER_READ:
+    for part in ranges:
+        if not groups or held + part.bytes > BYTES_PER_READ or len(groups[-1]) == FILES_PER_READ:
             groups.append([])
             held = 0
-        groups[-1].append(file)
-        held += file.size
-    return [(manifest.digest([file.path for file in group]), group) for group in groups]
+        groups[-1].append(part)
+        held += part.bytes
+    return [(manifest.digest([(part.path, part.start, part.end) for part in group]), group) for group in groups]
 
 
 def make_segment(
-    plan: SegmentPlan, files: Sequence[SourceFile], job: JobSettings, reporter: Reporter, work: Work
+    plan: SegmentPlan, ranges: Sequence[FileRange], job: JobSettings, reporter: Reporter, work: Work
 ) -> Segment:
     """Read, chunk, extract, encode and count terms.  Raises BadInput where too little of the corpus could be used."""
-    parts = [{"part": name, "files": [file.model_dump_json() for file in group]} for name, group in read_parts(files)]
+    parts = [{"part": name, "files": [part.model_dump_json() for part in group]} for name, group in read_parts(ranges)]
     _drain(reporter, "read", parts, (stages.read, plan, job.read))
-    shards = [{"shard": number} for number in range(plan.shards)]
-    chunked = _results(
-        reporter.follow("chunk", stages.run(shards, (stages.chunk, plan, job.read)), len(shards)), "chunk"
-    )
+    groups = [{"group": number} for number in range(parsed.group_count(plan.shards))]
+    done = reporter.follow("chunk", stages.run(groups, (stages.chunk, plan, job.read)), len(groups))
+    chunked = _results(({"chunk": result} for row in done for result in row["chunk"]), "chunk")
     _check_errors(plan, "documents", "errors-read", chunked, sum(result.rows for result in chunked))
+    shards = [{"shard": number} for number in range(plan.shards)]
     terms = [(stages.sparse, plan, job.read)] if plan.settings.sparse.enabled else []
     rows = list(
         reporter.follow(

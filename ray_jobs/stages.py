@@ -16,12 +16,12 @@ import ray.data
 from ray.exceptions import NodeDiedError, OutOfMemoryError, RayActorError, WorkerCrashedError
 
 from hybrid_ir import encoders
+from hybrid_ir.corpus.source import FileRange
 from hybrid_ir.errors import Failed, HybridIRError
 from hybrid_ir.extraction.load import load as load_extractor
 from hybrid_ir.index import compaction, entity_blocks, entity_parts, estimate, links, shard, sparse_shards
 from hybrid_ir.index.plan import BuildPlan
 from hybrid_ir.index.shard import SegmentPlan
-from hybrid_ir.records import SourceFile
 from hybrid_ir.settings import BuildSettings, StageResources
 
 AGAIN = "Nothing was published. Run the same command again: finished work is kept."
@@ -49,13 +49,13 @@ def reported(call: Callable[..., Row]) -> Callable[..., Row]:
 
 @reported
 def read(row: Row, plan: SegmentPlan) -> Row:
-    files = [SourceFile.model_validate_json(file) for file in row["files"]]
+    files = [FileRange.model_validate_json(file) for file in row["files"]]
     return {"read": shard.read(plan, row["part"], files).model_dump_json()}
 
 
 @reported
 def chunk(row: Row, plan: SegmentPlan) -> Row:
-    return {"chunk": shard.chunk(plan, row["shard"]).model_dump_json()}
+    return {"chunk": [result.model_dump_json() for result in shard.chunk(plan, row["group"])]}
 
 
 @reported
@@ -70,7 +70,7 @@ def merge(row: Row, plans: tuple[SegmentPlan, BuildPlan]) -> Row:
 
 @reported
 def survey(row: Row, settings: BuildSettings) -> Row:
-    files = [SourceFile.model_validate_json(file) for file in row["files"]]
+    files = [FileRange.model_validate_json(file) for file in row["files"]]
     return {"survey": estimate.survey(files, settings).model_dump_json()}
 
 

@@ -7,7 +7,7 @@ where it was.  File names depend on the shard alone, so a task run twice overwri
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,24 +17,14 @@ from pydantic import Field
 from hybrid_ir.corpus.chunker import chunk as chunk_document
 from hybrid_ir.corpus.formats import read as read_file
 from hybrid_ir.corpus.revisions import resolve
-from hybrid_ir.index import computed, layout, tables
+from hybrid_ir.index import computed, layout, parsed, tables
 from hybrid_ir.records import Chunk, Deletion, Document, ErrorRecord, Record, SourceFile
 from hybrid_ir.roles import Encoder, Extractor
 from hybrid_ir.settings import BuildSettings
 from hybrid_ir.store import FileEntry, Store
 
-VERSION = 1
+VERSION = 2
 """Raised when readers, chunker or these stages change what they write: old shards are then not taken for new ones."""
-
-RECORDS_PER_PART = 20_000
-"""Parsed records held in memory by a reader, and rows of one file that it writes."""
-
-Parsed = Document | Deletion | ErrorRecord
-PARSED_KINDS: dict[str, type[Document] | type[Deletion] | type[ErrorRecord]] = {
-    "document": Document,
-    "deletion": Deletion,
-    "error": ErrorRecord,
-}
 
 
 class StageResult(Record):
@@ -64,34 +54,28 @@ class SegmentPlan:
 
 
 def read(plan: SegmentPlan, part: str, files: Sequence[SourceFile]) -> StageResult:
-    """Parse a few files and lay their records out by shard, as ``work/…/parsed/<part>-<n>.parquet``."""
+    """Parse a few files, or a range of one, and lay their records out by shard (see ``parsed``)."""
     if (done := stage_done(plan, f"read-{part}", 0)) is not None:
         return done
     records = (record for file in files for record in read_file(file, plan.settings.reader))
-    rows = errors = 0
-    for number, batch in enumerate(_batches(records, RECORDS_PER_PART)):
-        rows += len(batch)
-        errors += sum(isinstance(record, ErrorRecord) for record in batch)
-        plan.store.write_table(
-            f"{layout.work(plan.segment_id)}/parsed/{part}-{number:05d}.parquet", _parsed_table(plan.shards, batch)
-        )
+    rows, errors = parsed.write(plan.store, plan.segment_id, plan.shards, part, records)
     return finish_stage(plan, StageResult(stage=f"read-{part}", shard=0, rows=rows, errors=errors))
 
 
-def chunk(plan: SegmentPlan, shard: int) -> StageResult:
-    """Gather a shard's documents from all parts, settle duplicates, and cut them into chunks."""
-    if (done := stage_done(plan, "chunk", shard)) is not None:
-        return done
-    records: list[Document | Deletion] = []
-    errors: list[ErrorRecord] = []
-    for name in plan.store.files(f"{layout.work(plan.segment_id)}/parsed"):
-        table = plan.store.read_table(name, where=[("shard", "=", shard)])
-        for kind, data in zip(table["kind"].to_pylist(), table["record"].to_pylist(), strict=True):
-            record = PARSED_KINDS[kind].model_validate_json(data)
-            if isinstance(record, ErrorRecord):
-                errors.append(record)
-            else:
-                records.append(record)
+def chunk(plan: SegmentPlan, group: int) -> list[StageResult]:
+    """The chunks of a group's shards, by shard: their documents gathered from all parts, duplicates settled."""
+    shards = parsed.shards_of(group, plan.shards)
+    results = {shard: stage_done(plan, "chunk", shard) for shard in shards}
+    missing = [shard for shard, done in results.items() if done is None]
+    if missing:
+        gathered = parsed.gather(plan.store, plan.segment_id, group)
+        results |= {shard: _chunk(plan, shard, parsed.records_of(gathered, shard)) for shard in missing}
+    return [result for result in results.values() if result is not None]
+
+
+def _chunk(plan: SegmentPlan, shard: int, found: Sequence[parsed.Parsed]) -> StageResult:
+    errors = [record for record in found if isinstance(record, ErrorRecord)]
+    records = [record for record in found if not isinstance(record, ErrorRecord)]
     documents, duplicates = resolve(records)
     errors += duplicates
     deleted = {record.id for record in records if isinstance(record, Deletion)} - {d.id for d in documents}
@@ -207,28 +191,6 @@ def finish_stage(plan: SegmentPlan, result: StageResult) -> StageResult:
     name = layout.marker(plan.segment_id, result.stage, result.shard)
     plan.store.write(name, result.model_dump_json(exclude={"skipped", "computed"}).encode())
     return result
-
-
-def _parsed_table(shards: int, records: Sequence[Parsed]) -> pa.Table:
-    kinds = {model: kind for kind, model in PARSED_KINDS.items()}
-    rows = []
-    for order, record in enumerate(records):
-        key = record.subject if isinstance(record, ErrorRecord) else record.id
-        rows.append((layout.shard_of(key, shards), order, kinds[type(record)], record.model_dump_json()))
-    rows.sort(key=lambda row: row[:2])
-    return pa.Table.from_pylist(
-        [{"shard": shard, "kind": kind, "record": record} for shard, _, kind, record in rows], schema=tables.PARSED
-    )
-
-
-def _batches(records: Iterable[Parsed], size: int) -> Iterator[list[Parsed]]:
-    batch = []
-    for record in records:
-        batch.append(record)
-        if len(batch) == size:
-            yield batch
-            batch = []
-    yield batch  # a part without records still says that its files were read
 
 
 def _error(subject: str, source: str, stage: str, error: Exception) -> ErrorRecord:

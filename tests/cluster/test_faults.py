@@ -112,7 +112,7 @@ def test_a_worker_that_always_dies_ends_the_job_with_a_sentence(corpus, tmp_path
 
     def always(row, plan):
         with open(tmp_path / "tries", "a") as tries:  # noqa: PTH123
-            tries.write(f"{row['shard']}\n")
+            tries.write(f"{row['group']}\n")
         os._exit(137)
 
     monkeypatch.setattr(stages, "chunk", always)

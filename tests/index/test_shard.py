@@ -43,9 +43,8 @@ def made(tmp_path, word_encoder):
         )
         plan = SegmentPlan(Store(str(tmp_path / root)), "seg", shards, BuildSettings())
         shard.read(plan, "part", [SourceFile(path=str(corpus), size=corpus.stat().st_size)])
-        results = []
+        results = shard.chunk(plan, 0)
         for number in range(shards):
-            results.append(shard.chunk(plan, number))
             results.append(shard.extract(plan, number, extractor or KeywordExtractor()))
             results.append(shard.encode(plan, number, encoder or word_encoder()))
         return plan, results
