@@ -26,10 +26,11 @@ def relevance(logits: NDArray[np.float32], ranker: Ranker, document_counts: Numb
     if not len(logits):
         return np.zeros(0, np.float64)
     given = logits.astype(np.float64)
+    shares: NDArray[np.float64]
     held = np.maximum(document_counts, 1)
     if ranker == "sigmoid":
-        alone: NDArray[np.float64] = 1.0 / (1.0 + np.exp(-given))
-        return alone
+        shares = 1.0 / (1.0 + np.exp(-given))
+        return shares
     if ranker == "top20":
         best = np.lexsort((np.arange(len(given)), -given))[:TOP_ENTITIES]
         shares = np.zeros(len(given))
@@ -37,7 +38,7 @@ def relevance(logits: NDArray[np.float32], ranker: Ranker, document_counts: Numb
         return shares
     shares = np.exp(given - given.max())
     shares /= shares.sum()
-    return shares / held if ranker == "idf" else shares
+    return np.divide(shares, held) if ranker == "idf" else shares
 
 
 def chunk_scores(
