@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from hybrid_ir.dense.index import write_shard
+from hybrid_ir.dense.index import write_vectors
 from hybrid_ir.graph import chunk_links, knowledge_graph
 from hybrid_ir.graph.knowledge_graph import KnowledgeGraph
 from hybrid_ir.graph.partition_store import read_partitions
 from hybrid_ir.graph.store import write as write_graph
-from hybrid_ir.index import entity_blocks, entity_parts, layout, links, sparse_shards
+from hybrid_ir.index import entity_blocks, entity_parts, error_records, layout, links, sparse_shards
 from hybrid_ir.index.manifest import Counts, Fingerprints, Manifest, Segment
 from hybrid_ir.index.plan import BuildPlan
 from hybrid_ir.store import FileEntry
@@ -54,7 +54,7 @@ def finish(plan: BuildPlan, segments: Sequence[Segment], graph: KnowledgeGraph, 
         vectors = np.concatenate([entity_parts.load_vectors(plan, part) for part in parts])
         order = np.argsort(ids)
         name = f"{folder}/{ENTITY_VECTORS}"
-        files[name] = write_shard(store, name, vectors[order], ids[order])
+        files |= write_vectors(store, name, vectors[order], plan.settings.dense)
     terms, term_files = sparse_shards.write_statistics(plan) if plan.settings.sparse.enabled else (None, {})
     files |= term_files
     tombstones = store.read_table(plan.tombstones) if store.exists(plan.tombstones) else None
@@ -72,7 +72,7 @@ def finish(plan: BuildPlan, segments: Sequence[Segment], graph: KnowledgeGraph, 
         mentions=len(graph.mention_entity),
         similarity_links=found.count(chunk_links.SIMILARITY),
         citation_links=found.count(chunk_links.CITATION),
-        errors=sum(segment.errors for segment in segments),
+        errors=len(error_records.live(store, segments, tombstones)),
     )
     return Manifest(
         build_id=plan.build_id,

@@ -9,12 +9,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hybrid_ir.graph.knowledge_graph import Numbers
-from hybrid_ir.index import layout, sparse_shards, tables
+from hybrid_ir.index import error_records, layout, sparse_shards, tables
 from hybrid_ir.index.plan import BuildPlan
 from hybrid_ir.index.shard import SegmentPlan, StageResult, finish_stage, stage_done
 from hybrid_ir.sparse import postings
-
-ERRORS = ("errors-read", "errors-extract", "errors-encode")
 
 
 def merge(plan: SegmentPlan, old: BuildPlan, shard: int) -> StageResult:
@@ -32,7 +30,7 @@ def merge(plan: SegmentPlan, old: BuildPlan, shard: int) -> StageResult:
         "mentions": mentions.cast(tables.MENTIONS),
         "triples": triples.cast(tables.TRIPLES),
         "deletions": pa.table({"id": pa.array([], pa.string())}),
-        **{kind: _errors(plan, old, shard, kind) for kind in ERRORS},
+        **_errors(plan, old, shard),
     }
     files = {}
     for kind, table in written.items():
@@ -44,7 +42,7 @@ def merge(plan: SegmentPlan, old: BuildPlan, shard: int) -> StageResult:
         parts = [(sparse_shards.read_postings(old.store, *source), rows_) for source, rows_ in rows_of]
         merged = postings.merge(parts, chunks.num_rows)
         files |= sparse_shards.write_postings(plan.store, plan.segment_id, shard, merged)
-    errors = sum(written[kind].num_rows for kind in ERRORS)
+    errors = sum(table.num_rows for kind, table in written.items() if kind.startswith("errors-"))
     result = StageResult(
         stage="merge", shard=shard, rows=documents.num_rows, chunks=chunks.num_rows, errors=errors, files=files
     )
@@ -107,14 +105,16 @@ def _renumbered(parts: Sequence[pa.Table], new_row: Sequence[Numbers], schema: p
     return whole.take(pa.array(np.argsort(whole["chunk"].to_numpy(), kind="stable")))
 
 
-def _errors(plan: SegmentPlan, old: BuildPlan, shard: int, kind: str) -> pa.Table:
-    """The error records of the old shards whose own number falls into this one; none is lost."""
-    found = [tables.ERRORS.empty_table()]
-    for segment in old.segments:
-        for number in range(segment.shards):
-            if number * plan.shards // segment.shards == shard:
-                found.append(old.store.read_table(layout.shard(segment.id, kind, number)).cast(tables.ERRORS))
-    return pa.concat_tables(found)
+def _errors(plan: SegmentPlan, old: BuildPlan, shard: int) -> dict[str, pa.Table]:
+    """The error records of the old shards whose own number falls into this one, without those that are over."""
+    tombstones = old.store.read_table(old.tombstones) if old.store.exists(old.tombstones) else None
+    found = error_records.live(
+        old.store, old.segments, tombstones, lambda segment, number: number * plan.shards // segment.shards == shard
+    )
+    return {
+        f"errors-{stage}": pa.Table.from_pylist([row for kind, row in found if kind == stage], schema=tables.ERRORS)
+        for stage in error_records.STAGES
+    }
 
 
 def _overlapping(old: BuildPlan, plan: SegmentPlan, shard: int) -> list[tuple[str, int, int]]:

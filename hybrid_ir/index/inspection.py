@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import re
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hybrid_ir.errors import NotFound
-from hybrid_ir.index import layout
+from hybrid_ir.index import error_records, layout
 from hybrid_ir.index.chunk_store import ChunkStore
 from hybrid_ir.index.manifest import Manifest
 from hybrid_ir.index.plan import plan_of
 from hybrid_ir.records import Chunk, Record
 from hybrid_ir.store import Store
-
-ERROR_STAGES = ("read", "extract", "encode")
 
 
 class ErrorKind(Record):
@@ -24,9 +22,10 @@ class ErrorKind(Record):
 
     stage: str
     reason: str
+    """Of several that differ in names and numbers alone, what they share: ``Line N of FILE is not valid JSON``."""
     count: int
     example: str
-    """Subject and file of one of them."""
+    """Subject and file of one of them, and its reason where they differ."""
 
 
 class ChunkContents(Record):
@@ -47,13 +46,10 @@ class EntityContents(Record):
 
 
 def errors(store: Store, manifest: Manifest) -> list[dict[str, str]]:
-    """Every error record of a build."""
-    rows: list[dict[str, str]] = []
-    for segment in manifest.segments:
-        for stage in ERROR_STAGES:
-            for shard in range(segment.shards):
-                rows += store.read_table(layout.shard(segment.id, f"errors-{stage}", shard)).to_pylist()
-    return rows
+    """Every error record of a build, without those of documents that were replaced or deleted since."""
+    name = plan_of(store, manifest).tombstones
+    tombstones = store.read_table(name) if name in manifest.files else None
+    return [row for _, row in error_records.live(store, manifest.segments, tombstones)]
 
 
 def documents(store: Store, manifest: Manifest) -> list[dict[str, object]]:
@@ -71,14 +67,36 @@ def documents(store: Store, manifest: Manifest) -> list[dict[str, object]]:
 
 
 def error_kinds(rows: list[dict[str, str]]) -> list[ErrorKind]:
-    """Errors grouped by stage and reason, the most frequent first."""
-    counts = Counter((row["stage"], row["reason"]) for row in rows)
-    example = {(row["stage"], row["reason"]): f"{row['subject']} ({row['source']})" for row in reversed(rows)}
-    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return [
-        ErrorKind(stage=stage, reason=reason, count=count, example=example[stage, reason])
-        for (stage, reason), count in ordered
-    ]
+    """Errors grouped by stage and reason, the most frequent first; names of files and documents do not count."""
+    groups: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for row in rows:
+        groups.setdefault((row["stage"], _general(row)), []).append(row)
+    kinds = []
+    for (stage, reason), group in groups.items():
+        first = group[0]
+        alike = all(row["reason"] == first["reason"] for row in group)
+        example = f"{first['subject']} ({first['source']})"
+        kinds.append(
+            ErrorKind(
+                stage=stage,
+                reason=first["reason"] if alike else reason,
+                count=len(group),
+                example=example if alike else f"{example}: {first['reason']}",
+            )
+        )
+    return sorted(kinds, key=lambda kind: (-kind.count, kind.stage, kind.reason))
+
+
+_PATH = re.compile(r"(?<![\w/])(?:\w+:/|\.{0,2})/[^\s,;:()'\"]+|\w[\w.~-]*(?:/[\w.~-]+)+\.\w+")
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+
+
+def _general(row: dict[str, str]) -> str:
+    """The reason without what is this error's own: ``Line N of FILE is not valid JSON``."""
+    reason = row["reason"].replace(row["source"] or "FILE", "FILE")
+    for name in (row["subject"], row["subject"].rpartition("#")[0]):
+        reason = reason.replace(repr(name), "ID")
+    return _NUMBER.sub("N", _PATH.sub("FILE", reason))
 
 
 def chunk(store: Store, manifest: Manifest, chunk_id: str) -> ChunkContents:

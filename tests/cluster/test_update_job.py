@@ -30,10 +30,13 @@ FACTS = {
     "iodine": "Iodine is part of thyroxine. Amiodarone contains iodine.",
     "digoxin": "Digoxin inhibits the sodium pump. Clarithromycin raises the level of digoxin.",
     "statins": "Simvastatin lowers cholesterol. Clarithromycin inhibits CYP3A4.",
+    "zinc": "",
+    "lead": "",
 }
 NEW = {
     "bats": "Bats carry rabies virus and Ebola virus. Fruit bats live in Africa.",
     "lyme": "Ticks transmit Borrelia burgdorferi. Doxycycline treats Lyme disease.",
+    "zinc": "Zinc is a metal.",
 }
 
 
@@ -104,7 +107,8 @@ def content(root):
         "mentions": mentions,
         "links": links,
         "triples": triples,
-        "counts": made.counts.model_copy(update={"errors": 0}),
+        "errors": {(row["subject"], row["stage"]) for row in inspection.errors(store, made)},
+        "counts": made.counts,
     }
 
 
@@ -117,6 +121,7 @@ def test_an_update_holds_what_a_full_rebuild_holds(roots):
     changed, fresh = map(content, roots)
     assert changed["links"]
     assert changed["edges"]
+    assert changed["errors"] == {("lead", "read")}  # what was wrong with zinc is over
     assert_same(changed, fresh)
 
 

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from hybrid_ir.errors import Conflict, NotFound
-from hybrid_ir.index import compaction, layout, manifest, shard, sparse_shards, tables
+from hybrid_ir.index import compaction, error_records, layout, manifest, shard, sparse_shards, tables
 from hybrid_ir.index.manifest import Counts, Fingerprints, Manifest, Segment
 from hybrid_ir.index.plan import TOMBSTONES, BuildPlan
 from hybrid_ir.index.shard import SegmentPlan
@@ -52,7 +52,7 @@ def write_segment(store, segment_id, documents):
         )
         for kind, schema in (("mentions", tables.MENTIONS), ("triples", tables.TRIPLES)):
             store.write_table(layout.shard(segment_id, kind, number), schema.empty_table())
-        for kind in compaction.ERRORS:
+        for kind in (f"errors-{stage}" for stage in error_records.STAGES):
             store.write_table(layout.shard(segment_id, kind, number), tables.ERRORS.empty_table())
         store.write_array(layout.shard(segment_id, "vectors", number), np.zeros((len(held), 4), np.float32))
         result = sparse_shards.sparse(plan, number)
