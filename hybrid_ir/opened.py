@@ -9,6 +9,8 @@ from hybrid_ir.dense.index import DenseIndex, Shard
 from hybrid_ir.errors import Conflict
 from hybrid_ir.extraction.imported import ImportedExtractor
 from hybrid_ir.extraction.load import load as load_extractor
+from hybrid_ir.extraction.synonyms import Synonyms
+from hybrid_ir.extraction.synonyms import load as load_synonyms
 from hybrid_ir.graph.pagerank import PageRank
 from hybrid_ir.graph.store import StoredGraph, open_graph
 from hybrid_ir.index import layout, manifest
@@ -77,9 +79,20 @@ class Index:
     def graph_path(self) -> GraphPath:
         name = f"{self._folder}/{ENTITY_VECTORS}"
         vectors = DenseIndex(self.store, [Shard(name)] if name in self.manifest.files else [])
-        linker = Linker(self.graph.entity_names, vectors, self.entity_encoder, self.settings.linker)
+        linker = Linker(
+            self.graph.entity_names,
+            vectors,
+            self.entity_encoder,
+            self.settings.linker,
+            self.graph.document_counts,
+            self._synonyms,
+        )
         scorer = PageRank(self.graph, self.settings.graph_path)
         return GraphPath(linker, scorer, self.extractor, self.graph.document_counts, self.settings.graph_path)
+
+    def _synonyms(self) -> Synonyms:
+        own = getattr(self.settings.build.extractor, "vocabularies", ())
+        return load_synonyms(own if self.settings.linker.vocabularies is None else self.settings.linker.vocabularies)
 
     @cached_property
     def reasoner(self) -> Reasoner:

@@ -161,6 +161,10 @@ class Filter(Record):
     document_ids: tuple[str, ...] = ()
 
 
+Match = Literal["exact", "variant", "alias", "nearest"]
+"""How an entity was found: by its name, by another spelling, by a synonym of a vocabulary, by its vector."""
+
+
 class EntityLink(Record):
     """A mention of the query and the graph entity it was aligned to (Eq. 3)."""
 
@@ -168,6 +172,8 @@ class EntityLink(Record):
     entity: str | None
     """``None``: nothing in the graph came close enough."""
     similarity: float
+    match: Match | None = None
+    """``None`` where the mention links to nothing."""
 
 
 class PathHit(Record):

