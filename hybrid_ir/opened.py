@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from functools import cached_property
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hybrid_ir import encoders
 from hybrid_ir.dense.index import DenseIndex, Shard
 from hybrid_ir.errors import Conflict
@@ -13,17 +16,20 @@ from hybrid_ir.extraction.synonyms import Synonyms
 from hybrid_ir.extraction.synonyms import load as load_synonyms
 from hybrid_ir.graph.pagerank import PageRank
 from hybrid_ir.graph.store import StoredGraph, open_graph
-from hybrid_ir.index import layout, manifest
+from hybrid_ir.index import chunk_filter, layout, manifest
 from hybrid_ir.index.assembly import ENTITY_VECTORS
 from hybrid_ir.index.chunk_store import ChunkStore
 from hybrid_ir.index.dense_shards import open_dense
 from hybrid_ir.index.manifest import Manifest
 from hybrid_ir.index.plan import plan_of
+from hybrid_ir.index.sparse_shards import open_sparse
 from hybrid_ir.reasoning.extractive import ExtractiveReasoner
+from hybrid_ir.records import Filter, PathName
 from hybrid_ir.retrieval.dense_path import DensePath
 from hybrid_ir.retrieval.graph_path import GraphPath
 from hybrid_ir.retrieval.linking import Linker
-from hybrid_ir.roles import Encoder, Extractor, Reasoner
+from hybrid_ir.retrieval.sparse_path import SparsePath
+from hybrid_ir.roles import Encoder, Extractor, Reasoner, RetrievalPath
 from hybrid_ir.settings import ImportedExtractorSettings, Settings
 from hybrid_ir.store import Store
 
@@ -70,15 +76,14 @@ class Index:
 
     @cached_property
     def dense_path(self) -> DensePath:
-        return DensePath(
-            open_dense(self.store, self.manifest.segments, plan_of(self.store, self.manifest).dead()),
-            self.chunk_encoder,
-        )
+        plan, searching = plan_of(self.store, self.manifest), self.settings.build.dense
+        return DensePath(open_dense(plan, settings=searching), self.chunk_encoder, self.allowed)
 
     @cached_property
     def graph_path(self) -> GraphPath:
         name = f"{self._folder}/{ENTITY_VECTORS}"
-        vectors = DenseIndex(self.store, [Shard(name)] if name in self.manifest.files else [])
+        held = [Shard(name)] if name in self.manifest.files else []
+        vectors = DenseIndex(self.store, held, settings=self.settings.build.dense)
         linker = Linker(
             self.graph.entity_names,
             vectors,
@@ -87,12 +92,31 @@ class Index:
             self.graph.document_counts,
             self._synonyms,
         )
-        scorer = PageRank(self.graph, self.settings.graph_path)
-        return GraphPath(linker, scorer, self.extractor, self.graph.document_counts, self.settings.graph_path)
+        settings = self.settings.graph_path
+        scorer = PageRank(self.graph, settings)
+        return GraphPath(linker, scorer, self.extractor, self.graph.document_counts, settings, self.allowed)
+
+    def allowed(self, filter: Filter | None) -> NDArray[np.bool_] | None:
+        """The chunks that a filter lets through, shape (chunks,); None: all."""
+        return chunk_filter.allowed(self.store, self.manifest, filter)
 
     def _synonyms(self) -> Synonyms:
         own = getattr(self.settings.build.extractor, "vocabularies", ())
         return load_synonyms(own if self.settings.linker.vocabularies is None else self.settings.linker.vocabularies)
+
+    @cached_property
+    def sparse_path(self) -> SparsePath:
+        """Its index opens when it is first asked, and raises NotFound then where the build has no terms."""
+        return SparsePath(lambda: open_sparse(self.store, self.manifest, self.settings.sparse_path), self.allowed)
+
+    @property
+    def path_names(self) -> tuple[PathName, ...]:
+        """The paths that a query can name."""
+        return ("graph", "dense") if self.manifest.sparse is None else ("graph", "dense", "sparse")
+
+    @cached_property
+    def paths(self) -> dict[PathName, RetrievalPath]:
+        return {name: getattr(self, f"{name}_path") for name in self.path_names}
 
     @cached_property
     def reasoner(self) -> Reasoner:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from hybrid_ir.corpus.ranges import RANGE_BYTES
@@ -17,7 +17,7 @@ from hybrid_ir.records import SourceFile
 from hybrid_ir.settings import BuildSettings, JobSettings
 from hybrid_ir.store import FileEntry
 from ray_jobs import stages
-from ray_jobs.progress import Reporter
+from ray_jobs.progress import Reporter, Tally
 
 BYTES_PER_SHARD = 2 * 2**20
 MOST_SHARDS = 4096
@@ -60,9 +60,10 @@ def make_segment(
 ) -> Segment:
     """Read, chunk, extract, encode and count terms.  Raises BadInput where too little of the corpus could be used."""
     parts = [{"part": name, "files": [part.model_dump_json() for part in group]} for name, group in read_parts(ranges)]
-    _drain(reporter, "read", parts, (stages.read, plan, job.read))
+    _drain(reporter, "read", parts, (stages.read, plan, job.read), "documents", _tally("read"))
     groups = [{"group": number} for number in range(parsed.group_count(plan.shards))]
-    done = reporter.follow("chunk", stages.run(groups, (stages.chunk, plan, job.read)), len(groups))
+    cutting = stages.run(groups, (stages.chunk, plan, job.read))
+    done = reporter.follow("chunk", cutting, len(groups), unit="documents", count=_tally("chunk"))
     chunked = _results(({"chunk": result} for row in done for result in row["chunk"]), "chunk")
     _check_errors(plan, "documents", "errors-read", chunked, sum(result.rows for result in chunked))
     shards = [{"shard": number} for number in range(plan.shards)]
@@ -73,6 +74,8 @@ def make_segment(
             stages.run(shards, (stages.Extract, plan, job.extract), (stages.Encode, plan, job.encode), *terms),
             len(shards),
             lambda: f"extracted {shard.finished(plan, 'extract')} shards, encoded {shard.finished(plan, 'encode')}",
+            "chunks",
+            _tally("extract", "encode"),
         )
     )
     extracted, encoded = _results(rows, "extract"), _results(rows, "encode")
@@ -81,26 +84,36 @@ def make_segment(
     for kind, results in (("errors-extract", extracted), ("errors-encode", encoded)):
         failed = sum(result.errors for result in results)
         _check_errors(plan, "chunks", kind, results, sum(result.rows for result in results) - failed)
-    return _whole(plan, chunked, [*extracted, *encoded, *(_results(rows, "sparse") if terms else [])], reporter)
+    counted = _results(rows, "sparse") if terms else []
+    return _whole(plan, chunked, [*extracted, *encoded, *counted], job, reporter)
 
 
 def merge_segments(plan: SegmentPlan, old: BuildPlan, job: JobSettings, reporter: Reporter) -> Segment:
     """One segment of the live rows of a build's segments."""
     shards = [{"shard": number} for number in range(plan.shards)]
     merging = stages.run(shards, (stages.merge, (plan, old), job.read))
-    return _whole(plan, _results(reporter.follow("merge", merging, len(shards)), "merge"), [], reporter)
+    return _whole(plan, _results(reporter.follow("merge", merging, len(shards)), "merge"), [], job, reporter)
 
 
 def _whole(
-    plan: SegmentPlan, chunked: Sequence[StageResult], later: Sequence[StageResult], reporter: Reporter
+    plan: SegmentPlan,
+    chunked: Sequence[StageResult],
+    later: Sequence[StageResult],
+    job: JobSettings,
+    reporter: Reporter,
 ) -> Segment:
     """The segment with its FAISS shards."""
     results = [*chunked, *later]
-    written: dict[str, FileEntry] = {name: entry for result in results for name, entry in result.files.items()}
     counts = tuple(result.chunks for result in chunked)
     groups = dense_shards.dense_groups(counts, plan.settings.vectors_per_shard)
-    for number, group in enumerate(reporter.follow("dense shards", groups, len(groups))):
-        written |= dense_shards.write_dense(plan.store, plan.segment_id, number, group, counts)
+    trained = dense_shards.trained_once(plan, counts)
+    if trained:
+        training = stages.run([{"counts": list(counts)}], (stages.train_dense, plan, job.read))
+        results += _results(reporter.follow("train dense", training, 1), "dense")
+    rows = [{"number": number, "group": group, "trained": trained} for number, group in enumerate(groups)]
+    writing = stages.run(rows, (stages.write_dense, plan, job.read))
+    results += _results(reporter.follow("dense shards", writing, len(rows)), "dense")
+    written: dict[str, FileEntry] = {name: entry for result in results for name, entry in result.files.items()}
     return Segment(
         id=plan.segment_id,
         shards=plan.shards,
@@ -125,7 +138,16 @@ def make_build(
     parts = entity_parts.write_names(plan, graph.entities)
     entity_parts.mark_new(plan, parts)
     rows = [{"part": part, "parts": parts} for part in range(parts)]
-    done = list(reporter.follow("encode entities", stages.run(rows, (stages.EncodeNames, plan, job.encode)), len(rows)))
+    encoding = stages.run(rows, (stages.EncodeNames, plan, job.encode))
+    done = list(
+        reporter.follow(
+            "encode entities",
+            encoding,
+            len(rows),
+            unit="names",
+            count=lambda row: Tally(row["rows"], fresh=row["computed"] > 0),
+        )
+    )
     work.names_encoded += sum(row["computed"] for row in done)
     _resolve(plan, parts, len(graph.entities), job, reporter)
     shards = [{"segment": segment_id, "shard": number, "first": first} for segment_id, number, first in plan.shards()]
@@ -167,9 +189,32 @@ def write_report(plan: BuildPlan, made: Manifest, seconds: float, reporter: Repo
     report.write(plan.store, made, done)
 
 
-def _drain(reporter: Reporter, name: str, rows: list[stages.Row], stage: stages.Stage) -> None:
-    for _ in reporter.follow(name, stages.run(rows, stage), len(rows)):
+def _drain(
+    reporter: Reporter,
+    name: str,
+    rows: list[stages.Row],
+    stage: stages.Stage,
+    unit: str = "",
+    count: Callable[[stages.Row], Tally] | None = None,
+) -> None:
+    for _ in reporter.follow(name, stages.run(rows, stage), len(rows), unit=unit, count=count):
         pass
+
+
+def _tally(first: str, *more: str) -> Callable[[stages.Row], Tally]:
+    """Of a row with stage results: the rows of the first stage, the errors of all."""
+
+    def tally(row: stages.Row) -> Tally:
+        found = [[row[column]] if isinstance(row[column], str) else row[column] for column in (first, *more)]
+        results = [[StageResult.model_validate_json(data) for data in column] for column in found]
+        every = [result for column in results for result in column]
+        return Tally(
+            rows=sum(result.rows for result in results[0]),
+            errors=sum(result.errors for result in every),
+            fresh=not all(result.skipped for result in every),
+        )
+
+    return tally
 
 
 def _results(rows: Iterable[stages.Row], column: str) -> list[StageResult]:
@@ -190,4 +235,7 @@ def _check_errors(plan: SegmentPlan, what: str, kind: str, results: Sequence[Sta
     first = "\n  ".join(sorted(reasons)[:5])
     more = f"\n  … and {len(reasons) - 5} more" if len(reasons) > 5 else ""
     summary = f"{errors} of {good + errors} {what} failed" if good else f"No {what[:-1]} could be used"
-    raise BadInput(f"{summary}; nothing was published. The reasons:\n  {first or 'no records in the files'}{more}")
+    raise BadInput(
+        f"{summary}; nothing was published. The reasons:\n  {first or 'no records in the files'}{more}\n"
+        f"What was done is kept for another try; to free it: hybrid-ir gc --root {plan.store.uri} --yes"
+    )

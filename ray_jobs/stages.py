@@ -19,7 +19,7 @@ from hybrid_ir import encoders
 from hybrid_ir.corpus.source import FileRange
 from hybrid_ir.errors import Failed, HybridIRError
 from hybrid_ir.extraction.load import load as load_extractor
-from hybrid_ir.index import compaction, entity_blocks, entity_parts, estimate, links, shard, sparse_shards
+from hybrid_ir.index import compaction, dense_shards, entity_blocks, entity_parts, estimate, links, shard, sparse_shards
 from hybrid_ir.index.plan import BuildPlan
 from hybrid_ir.index.shard import SegmentPlan
 from hybrid_ir.settings import BuildSettings, StageResources
@@ -66,6 +66,16 @@ def sparse(row: Row, plan: SegmentPlan) -> Row:
 @reported
 def merge(row: Row, plans: tuple[SegmentPlan, BuildPlan]) -> Row:
     return {"merge": compaction.merge(*plans, row["shard"]).model_dump_json()}
+
+
+@reported
+def train_dense(row: Row, plan: SegmentPlan) -> Row:
+    return {"dense": dense_shards.train(plan, row["counts"]).model_dump_json()}
+
+
+@reported
+def write_dense(row: Row, plan: SegmentPlan) -> Row:
+    return {"dense": dense_shards.write(plan, row["number"], row["group"], row["trained"]).model_dump_json()}
 
 
 @reported

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, TypeVar
 
 import faiss
 import numpy as np
-from numpy.typing import NDArray
 
-from hybrid_ir.errors import BadInput, Conflict, Damaged
+from hybrid_ir.dense import training
+from hybrid_ir.dense.shards import Ids, Mask, OpenShard, Scores, Vectors, open_shard, share_centroids, write_shard
+from hybrid_ir.dense.training import Trained, open_trained
+from hybrid_ir.errors import BadInput, Conflict
+from hybrid_ir.settings import DenseSettings
 from hybrid_ir.store import FileEntry, Store
 
-Scores = NDArray[np.float32]
-Ids = NDArray[np.int64]
+__all__ = ["DenseIndex", "Shard", "write_shard", "write_vectors"]
 
+T = TypeVar("T")
 
-def write_shard(store: Store, name: str, vectors: NDArray[np.float32], ids: Ids) -> FileEntry:
-    """A flat inner-product index; vectors of shape (n, dimension), ids of shape (n,)."""
-    if not np.isfinite(vectors).all():
-        raise BadInput(f"{name}: vectors hold NaN or infinite values; the encoder is at fault.")
-    index = faiss.IndexIDMap2(faiss.IndexFlatIP(vectors.shape[1]))
-    index.add_with_ids(np.ascontiguousarray(vectors, np.float32), np.ascontiguousarray(ids, np.int64))
-    return store.write_with(name, lambda path: faiss.write_index(index, path), len(ids))
+TIES = 16
+"""FAISS keeps any of several equal scores at the end of a list; with so many more asked for, ids decide."""
+LEAST_CANDIDATES = 200
+"""What RaBitQ brings at least to be compared by rows: a short list has the same recall as a long one."""
+WORTH_A_THREAD = 50_000
+"""Vectors in all shards together from which on shards are searched at the same time."""
 
 
 @dataclass(frozen=True)
@@ -35,52 +40,197 @@ class Shard:
 
 
 class DenseIndex:
-    """All shards of a build as one index."""
+    """All shards of a build as one index, by inner product.
 
-    def __init__(self, store: Store, shards: Sequence[Shard], dead: Ids | None = None) -> None:
-        """``dead``: ids, ascending, that no search finds."""
+    A zero vector is similar to nothing: none is ever found, and a query that is one finds nothing.
+    """
+
+    def __init__(
+        self, store: Store, shards: Sequence[Shard], dead: Ids | None = None, settings: DenseSettings | None = None
+    ) -> None:
+        """``dead``: ids, ascending, that no search finds.  Of the settings those of searching count."""
         dead = np.zeros(0, np.int64) if dead is None else dead
-        self._shards: list[tuple[Any, int, Any]] = []
+        self._settings = settings or DenseSettings()
+        self._flat: list[OpenShard] = []
+        self._inverted: dict[str, _Inverted] = {}
         for shard in shards:
-            try:
-                index = faiss.read_index(str(store.local(shard.name)))
-            except RuntimeError as error:
-                raise Damaged(f"{store.path(shard.name)}: not a whole FAISS index; index the corpus again.") from error
-            here = dead[dead >= shard.offset] - shard.offset
-            alive = faiss.IDSelectorNot(faiss.IDSelectorBatch(here)) if len(here) else None
-            self._shards.append((index, shard.offset, faiss.SearchParameters(sel=alive) if alive else None))  # type: ignore[call-arg]
+            opened = open_shard(store, shard.name, shard.offset, dead)
+            if not isinstance(opened.index, faiss.IndexIVF):
+                self._flat.append(opened)
+                continue
+            folder = shard.name.rpartition("/")[0]
+            if folder not in self._inverted:
+                self._inverted[folder] = _Inverted(open_trained(store, folder), [])
+            share_centroids(opened, self._inverted[folder].trained)
+            self._inverted[folder].shards.append(opened)
 
     def __len__(self) -> int:
-        return sum(index.ntotal for index, _, _ in self._shards)
+        return sum(shard.index.ntotal for shard in self._shards())
 
-    def search(self, queries: NDArray[np.float32], k: int) -> tuple[Scores, Ids]:
+    def search(self, queries: Vectors, k: int, allowed: Mask | None = None) -> tuple[Scores, Ids]:
         """The k best of all shards for each query: scores and ids of shape (queries, k).
 
-        Best first, equal scores by id, so that the number of shards changes nothing; where
-        fewer than k exist, id -1 and score -inf.
+        ``allowed``: of the build's numbers, which may be found; None: all.  Best first, equal
+        scores by id, so that the number of shards changes nothing; where fewer than k exist,
+        id -1 and score -inf.
         """
         queries = np.ascontiguousarray(queries, np.float32)
+        if k < 0:
+            raise BadInput(f"k is {k}; ask for 0 or more.")
         if not np.isfinite(queries).all():
             raise BadInput("A query vector holds NaN or infinite values; the encoder is at fault.")
-        scores = np.full((len(queries), 0), -np.inf, np.float32)
-        ids = np.full((len(queries), 0), -1, np.int64)
-        for index, offset, alive in self._shards:
-            if index.d != queries.shape[1]:
+        for shard in self._shards():
+            if shard.index.d != queries.shape[1]:
                 raise Conflict(
-                    f"The index holds vectors of {index.d} dimensions, the query's has {queries.shape[1]}: "
+                    f"The index holds vectors of {shard.index.d} dimensions, the query's has {queries.shape[1]}: "
                     "it was built with another encoder. Use the settings it was built with, or index again."
                 )
-            if index.ntotal == 0:
-                continue
-            shard_scores, shard_ids = index.search(queries, min(k, index.ntotal), params=alive)
-            shard_ids = np.where(shard_ids >= 0, shard_ids + offset, -1)
-            scores = np.concatenate([scores, shard_scores], axis=1)
-            ids = np.concatenate([ids, shard_ids], axis=1)
-        scores = np.where(ids >= 0, scores, -np.inf).astype(np.float32)
-        order = np.lexsort((ids, -scores), axis=1)[:, :k]
-        scores, ids = np.take_along_axis(scores, order, 1), np.take_along_axis(ids, order, 1)
-        short = k - scores.shape[1]
-        if short > 0:
-            scores = np.pad(scores, ((0, 0), (0, short)), constant_values=-np.inf)
-            ids = np.pad(ids, ((0, 0), (0, short)), constant_values=-1)
+        scores, ids = _nothing(len(queries), k)
+        asking = np.flatnonzero(queries.any(axis=1))
+        if not k or not len(asking):
+            return scores, ids
+        found = self._map(lambda shard: _search_flat(shard, queries[asking], k, allowed), self._flat)
+        for group in self._inverted.values():
+            found.append(self._search_inverted(group, queries[asking], k, allowed))
+        scores[asking], ids[asking] = _best(found, len(asking), k)
         return scores, ids
+
+    def _search_inverted(self, group: _Inverted, queries: Vectors, k: int, allowed: Mask | None) -> tuple[Scores, Ids]:
+        """Look into the lists nearest to each query; into all of them where that brings too few."""
+        chosen = [(shard, *shard.selected(allowed)) for shard in group.shards]
+        chosen = [(shard, selector, count) for shard, selector, count in chosen if count]
+        passing = sum(count for _, _, count in chosen)
+        if not passing:
+            return _nothing(len(queries), k)
+        total = sum(shard.index.ntotal for shard in group.shards)
+        probes = min(group.trained.lists, math.ceil(self._probes(group) * total / passing))
+        scores, ids = self._look(group, chosen, queries, k, probes)
+        # `passing` counts zero vectors too, which are in no list: then all lists are looked into for nothing.
+        short = np.flatnonzero((ids >= 0).sum(axis=1) < min(k, passing))
+        if len(short) and probes < group.trained.lists:
+            scores[short], ids[short] = self._look(group, chosen, queries[short], k, group.trained.lists)
+        return scores, ids
+
+    def _look(
+        self, group: _Inverted, chosen: Sequence[tuple[OpenShard, Any, int]], queries: Vectors, k: int, probes: int
+    ) -> tuple[Scores, Ids]:
+        turned = group.trained.turned(queries)
+        near, lists = group.trained.index.quantizer.search(turned, probes)
+        ranges = group.trained.ranges
+        wanted = k + TIES if ranges is None else max(self._settings.refine * k, LEAST_CANDIDATES)
+
+        def one(part: tuple[OpenShard, Any, int]) -> tuple[Scores, Ids]:
+            shard, selector, count = part
+            return _search_lists(shard, selector, turned, lists, near, min(wanted, count))
+
+        found = self._map(one, chosen)
+        if ranges is None:
+            return _best(found, len(queries), k)
+        return _by_rows(group.shards, ranges, queries, _best(found, len(queries), wanted)[1], k)
+
+    def _probes(self, group: _Inverted) -> int:
+        """``auto``: more of RaBitQ's lists, which are four times as fast to look through."""
+        if self._settings.probes != "auto":
+            return self._settings.probes
+        share = 2 if group.trained.ranges is None else 4
+        return math.ceil(share * math.sqrt(group.trained.lists))
+
+    def _shards(self) -> Iterable[OpenShard]:
+        yield from self._flat
+        for group in self._inverted.values():
+            yield from group.shards
+
+    def _map(self, search: Callable[[T], tuple[Scores, Ids]], parts: Sequence[T]) -> list[tuple[Scores, Ids]]:
+        if self._pool is None or len(parts) < 2:
+            return [search(part) for part in parts]
+        return list(self._pool.map(search, parts))
+
+    @cached_property
+    def _pool(self) -> ThreadPoolExecutor | None:
+        threads = faiss.omp_get_max_threads()
+        if threads < 2 or len(self) < WORTH_A_THREAD:
+            return None
+        return ThreadPoolExecutor(threads, "dense", faiss.omp_set_num_threads, (1,))
+
+
+@dataclass(frozen=True)
+class _Inverted:
+    """The shards of one folder and what they share."""
+
+    trained: Trained
+    shards: list[OpenShard]
+
+
+def _search_flat(shard: OpenShard, queries: Vectors, k: int, allowed: Mask | None) -> tuple[Scores, Ids]:
+    selector, count = shard.selected(allowed)
+    if not count or not shard.index.ntotal:
+        return _nothing(len(queries), 0)
+    parameters = faiss.SearchParameters(sel=selector) if selector is not None else None  # type: ignore[call-arg]
+    scores, ids = shard.index.search(queries, min(k + TIES, count), params=parameters)
+    return _numbered(shard, scores, ids)
+
+
+def _search_lists(
+    shard: OpenShard, selector: Any, turned: Vectors, lists: Ids, near: Scores, wanted: int
+) -> tuple[Scores, Ids]:
+    """Scores (RaBitQ's are estimates) and ids of shape (queries, wanted)."""
+    parameters: Any
+    if isinstance(shard.index, faiss.IndexIVFRaBitQ):
+        parameters = faiss.IVFRaBitQSearchParameters()
+        parameters.qb = shard.index.qb
+    else:
+        parameters = faiss.SearchParametersIVF()
+    parameters.nprobe = lists.shape[1]
+    if selector is not None:
+        parameters.sel = selector
+    scores = np.empty((len(turned), wanted), np.float32)
+    ids = np.empty((len(turned), wanted), np.int64)
+    # The C++ method itself: its Python wrapper takes no parameters.
+    given, into = [faiss.swig_ptr(array) for array in (lists, near)], [faiss.swig_ptr(array) for array in (scores, ids)]
+    shard.index.search_preassigned_c(len(turned), faiss.swig_ptr(turned), wanted, *given, *into, False, parameters)
+    return _numbered(shard, scores, ids)
+
+
+def _by_rows(
+    shards: Sequence[OpenShard], ranges: Vectors, queries: Vectors, candidates: Ids, k: int
+) -> tuple[Scores, Ids]:
+    """The k best of each query's candidates by their rows: q (low + step * row)."""
+    low, step = ranges
+    constant, scaled = queries @ low, queries * step
+    scores = np.full(candidates.shape, -np.inf, np.float32)
+    for shard in shards:
+        here = (candidates >= shard.offset) & (candidates < shard.offset + shard.size)
+        for query in np.flatnonzero(here.any(axis=1)).tolist():
+            places = np.flatnonzero(here[query])
+            places = places[np.argsort(candidates[query, places])]  # the disk is read in one direction
+            rows = shard.rows[candidates[query, places] - shard.offset]
+            scores[query, places] = rows.astype(np.float32) @ scaled[query] + constant[query]
+    return _best([(scores, candidates)], len(queries), k)
+
+
+def _numbered(shard: OpenShard, scores: Scores, ids: Ids) -> tuple[Scores, Ids]:
+    return scores, np.where(ids >= 0, ids + shard.offset, -1)
+
+
+def _nothing(queries: int, k: int) -> tuple[Scores, Ids]:
+    return np.full((queries, k), -np.inf, np.float32), np.full((queries, k), -1, np.int64)
+
+
+def _best(found: Sequence[tuple[Scores, Ids]], queries: int, k: int) -> tuple[Scores, Ids]:
+    """The k best of several lists for each query, by score and then by id."""
+    some = [*found, _nothing(queries, k)]
+    scores, ids = (np.concatenate([part[i] for part in some], axis=1) for i in range(2))
+    scores = np.where(ids >= 0, scores, -np.inf).astype(np.float32)
+    order = np.lexsort((np.where(ids >= 0, ids, np.iinfo(np.int64).max), -scores), axis=1)[:, :k]
+    return np.take_along_axis(scores, order, 1), np.take_along_axis(ids, order, 1)
+
+
+def write_vectors(store: Store, name: str, vectors: Vectors, settings: DenseSettings) -> dict[str, FileEntry]:
+    """All vectors, shape (n, dimension), under the ids 0 to n - 1, in one shard; trained first where they are many."""
+    kind, trained, files = training.kind_for(len(vectors), settings), None, {}
+    if kind != "flat":
+        folder = name.rpartition("/")[0]
+        sample = vectors[training.sample_rows(len(vectors), settings)]
+        files = training.train(store, folder, sample, len(vectors), kind, settings)
+        trained = open_trained(store, folder)
+    return files | write_shard(store, name, vectors, np.arange(len(vectors)), trained)

@@ -1,16 +1,18 @@
-"""The FAISS shards of segments: which document shards share one, writing and opening them."""
+"""The FAISS shards of segments: which document shards share one, training, writing and opening them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import accumulate
 
 import numpy as np
 
+from hybrid_ir.dense import training
 from hybrid_ir.dense.index import DenseIndex, Shard, write_shard
-from hybrid_ir.graph.knowledge_graph import Numbers
 from hybrid_ir.index import layout
-from hybrid_ir.index.manifest import Segment
-from hybrid_ir.store import FileEntry, Store
+from hybrid_ir.index.plan import BuildPlan
+from hybrid_ir.index.shard import SegmentPlan, StageResult, finish_stage, stage_done
+from hybrid_ir.settings import DenseSettings
 
 
 def dense_groups(chunks_per_shard: Sequence[int], most: int) -> list[list[int]]:
@@ -26,21 +28,62 @@ def dense_groups(chunks_per_shard: Sequence[int], most: int) -> list[list[int]]:
     return groups
 
 
-def write_dense(
-    store: Store, segment_id: str, number: int, group: Sequence[int], chunks_per_shard: Sequence[int]
-) -> dict[str, FileEntry]:
-    """One FAISS shard over a group of document shards; its ids are the segment's chunk numbers."""
-    vectors = np.concatenate([store.array(layout.shard(segment_id, "vectors", shard)) for shard in group])
-    first = sum(chunks_per_shard[: group[0]])
-    name = layout.shard(segment_id, "dense", number)
-    return {name: write_shard(store, name, vectors, np.arange(first, first + len(vectors)))}
+def trained_once(plan: SegmentPlan, chunks_per_shard: Sequence[int]) -> bool:
+    """Whether the segment is so large that its FAISS shards share centroids, which :func:`train` makes first."""
+    return training.kind_for(sum(chunks_per_shard), plan.settings.dense) != "flat"
 
 
-def open_dense(store: Store, segments: Sequence[Segment], dead: Numbers, leave_out: Collection[str] = ()) -> DenseIndex:
-    """The FAISS shards of a build's segments with the build's chunk numbers; dead chunks are never found."""
-    shards, total = [], 0
-    for segment in segments:
-        if segment.id not in leave_out:
-            shards += [Shard(layout.shard(segment.id, "dense", n), total) for n in range(segment.dense_shards)]
-        total += sum(segment.chunks_per_shard)
-    return DenseIndex(store, shards, dead)
+def train(plan: SegmentPlan, chunks_per_shard: Sequence[int]) -> StageResult:
+    """Centroids and quantizer of a segment, from a sample of its vectors."""
+    if (done := stage_done(plan, "train-dense", 0)) is not None:
+        return done
+    count, settings = sum(chunks_per_shard), plan.settings.dense
+    wanted = training.sample_rows(count, settings)
+    starts = [0, *accumulate(chunks_per_shard)]
+    cuts = np.searchsorted(wanted, starts)
+    sample = np.concatenate(
+        [
+            _vectors(plan, shard)[wanted[cuts[shard] : cuts[shard + 1]] - starts[shard]]
+            for shard in range(plan.shards)
+            if cuts[shard] < cuts[shard + 1]
+        ]
+    )
+    kind = training.kind_for(count, settings)
+    files = training.train(plan.store, _folder(plan), sample, count, kind, settings)
+    return finish_stage(plan, StageResult(stage="train-dense", shard=0, rows=len(sample), files=files))
+
+
+def write(plan: SegmentPlan, number: int, group: Sequence[int], trained: bool) -> StageResult:
+    """One FAISS shard over a group of document shards; its ids are rows of the group."""
+    if (done := stage_done(plan, "dense", number)) is not None:
+        return done
+    vectors = np.concatenate([_vectors(plan, shard) for shard in group])
+    shared = training.open_trained(plan.store, _folder(plan)) if trained else None
+    name = layout.shard(plan.segment_id, "dense", number)
+    files = write_shard(plan.store, name, vectors, np.arange(len(vectors)), shared)
+    return finish_stage(plan, StageResult(stage="dense", shard=number, rows=len(vectors), files=files))
+
+
+def open_dense(plan: BuildPlan, leave_out: Collection[str] = (), settings: DenseSettings | None = None) -> DenseIndex:
+    """The FAISS shards of a build's segments with the build's chunk numbers; dead chunks are never found.
+
+    ``settings``: how to search, where not as the build does.
+    """
+    shards = []
+    for segment in plan.segments:
+        if segment.id in leave_out:
+            continue
+        first = plan.starts[segment.id]
+        groups = dense_groups(segment.chunks_per_shard, plan.settings.vectors_per_shard)
+        for number, group in enumerate(groups[: segment.dense_shards]):
+            shards.append(Shard(layout.shard(segment.id, "dense", number), first))
+            first += sum(segment.chunks_per_shard[shard] for shard in group)
+    return DenseIndex(plan.store, shards, plan.dead(), settings or plan.settings.dense)
+
+
+def _vectors(plan: SegmentPlan, shard: int) -> training.Vectors:
+    return plan.store.array(layout.shard(plan.segment_id, "vectors", shard))
+
+
+def _folder(plan: SegmentPlan) -> str:
+    return layout.shard(plan.segment_id, "dense", 0).rpartition("/")[0]

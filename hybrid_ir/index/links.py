@@ -35,11 +35,11 @@ class Neighbourhood:
 
 def open_neighbourhood(plan: BuildPlan) -> Neighbourhood:
     dead = plan.dead()
-    whole = open_dense(plan.store, plan.segments, dead)
+    whole = open_dense(plan)
     if plan.previous is None:
         return Neighbourhood(plan, dead, whole)
     held = frozenset(segment.id for segment in manifest.read(plan.store, plan.previous).segments)
-    added = open_dense(plan.store, plan.segments, dead, leave_out=held)
+    added = open_dense(plan, leave_out=held)
     old = open_graph(plan.store, layout.build(plan.previous))
     return Neighbourhood(plan, dead, whole, added, old, held)
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid_ir.index.chunk_filter import Allowed, unfiltered
 from hybrid_ir.ranking import top
+from hybrid_ir.records import EntityLink
 from hybrid_ir.retrieval.linking import Linker
 from hybrid_ir.roles import Extractor, GraphScorer, PathRanking, Query
 from hybrid_ir.settings import GraphPathSettings
@@ -23,15 +26,30 @@ class GraphPath:
         extractor: Extractor,
         document_counts: NDArray[np.int64],
         settings: GraphPathSettings,
+        allowed: Allowed = unfiltered,
     ) -> None:
         """``document_counts``: how many chunks hold each entity."""
         self._linker, self._scorer, self._extractor = linker, scorer, extractor
-        self._document_counts, self._settings = document_counts, settings
+        self._document_counts, self._settings, self._allowed = document_counts, settings, allowed
 
     async def rank(self, query: Query, k: int) -> PathRanking:
         return await asyncio.to_thread(self.rank_now, query, k)
 
     def rank_now(self, query: Query, k: int) -> PathRanking:
+        links, seeds = self.seeds(query)
+        _, scores = self._scorer.score(seeds)
+        allowed = self._allowed(query.filter)
+        if allowed is not None:
+            scores = np.where(allowed, scores, np.float32(0))
+        best = top(scores, k)
+        return PathRanking(chunks=tuple(best.tolist()), scores=tuple(scores[best].tolist()), links=tuple(links))
+
+    def entity_scores(self, seeds: Mapping[int, float]) -> NDArray[np.float32]:
+        """Shape (entities,)."""
+        return self._scorer.score(seeds)[0]
+
+    def seeds(self, query: Query) -> tuple[list[EntityLink], dict[int, float]]:
+        """The query's mentions as they were linked, and the entities that the scorer starts from with their weights."""
         # No entity named and none found in the text: the whole query is linked as if it were one.
         mentions = query.entities or self._extractor.mentions([query.text])[0] or (query.text,)
         seeds: dict[int, float] = {}
@@ -41,6 +59,4 @@ class GraphPath:
             if entity >= 0:
                 held_by = max(int(self._document_counts[entity]), 1) if self._settings.seed_by_document_count else 1
                 seeds[entity] = max(seeds.get(entity, 0.0), link.similarity / held_by)
-        _, scores = self._scorer.score(seeds)
-        best = top(scores, k)
-        return PathRanking(chunks=tuple(best.tolist()), scores=tuple(scores[best].tolist()), links=tuple(links))
+        return links, seeds

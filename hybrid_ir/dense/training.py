@@ -1,0 +1,148 @@
+"""How vectors are held: flat, or in the lists of an inverted file whose centroids are trained once.
+
+``ivf_sq8``: one byte a dimension.  ``ivf_rabitq``: one bit a dimension in memory (Gao and Long,
+"RaBitQ", 2024), and rows of one byte a dimension on disk that settle the order of the candidates.
+All shards of one folder share centroids and quantizer, so their scores compare and the number of
+shards changes no result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid_ir.errors import Damaged
+from hybrid_ir.settings import DenseSettings
+from hybrid_ir.store import FileEntry, Store
+
+Kind = Literal["flat", "ivf_sq8", "ivf_rabitq"]
+Vectors = NDArray[np.float32]
+
+POINTS_PER_LIST = 40
+"""Vectors that a centroid is trained on."""
+ITERATIONS = 10
+SEED = 1
+MARGIN = 0.02
+"""Bytes cover the range of the sample and this share of it on either side; what lies beyond is cut."""
+TRAINED, RANGES = "trained.faiss", "ranges.npy"
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What the shards of one folder share."""
+
+    owner: Any
+    """Of the memory of the other two, for as long as they are used."""
+    index: Any
+    """An empty FAISS inverted file with its centroids."""
+    rotation: Any
+    """The random rotation that RaBitQ asks for; None for ``ivf_sq8``."""
+    ranges: Vectors | None
+    """Of the rows on disk, shape (2, dimension): a byte's zero, and its step; None for ``ivf_sq8``."""
+
+    @property
+    def lists(self) -> int:
+        return int(self.index.nlist)
+
+    def turned(self, vectors: Vectors) -> Vectors:
+        """Vectors as the inverted file holds them."""
+        vectors = np.ascontiguousarray(vectors, np.float32)
+        return vectors if self.rotation is None else self.rotation.apply(vectors)
+
+
+def kind_for(count: int, settings: DenseSettings) -> Kind:
+    """The kind that so many vectors together are held in."""
+    if settings.kind != "auto":
+        return settings.kind if count else "flat"
+    if count <= settings.flat_up_to:
+        return "flat"
+    return "ivf_sq8" if count <= settings.sq8_up_to else "ivf_rabitq"
+
+
+def lists_for(count: int, settings: DenseSettings) -> int:
+    """``auto``: four times the root of the count, as FAISS advises."""
+    wanted = 4 * int(count**0.5) if settings.lists == "auto" else settings.lists
+    return max(1, min(wanted, count))
+
+
+def sample_rows(count: int, settings: DenseSettings) -> NDArray[np.int64]:
+    """The rows to train on, ascending; of all machines and runs the same."""
+    wanted = min(count, POINTS_PER_LIST * lists_for(count, settings))
+    return np.sort(np.random.default_rng(SEED).choice(count, wanted, replace=False, shuffle=False))
+
+
+def train(
+    store: Store, folder: str, sample: Vectors, count: int, kind: Kind, settings: DenseSettings
+) -> dict[str, FileEntry]:
+    """Write what the shards of a folder share; ``sample`` has the rows of :func:`sample_rows`.
+
+    A GPU is used where FAISS has one.  On CPUs the bytes are the same in every run.
+    """
+    sample = np.asarray(sample, np.float32)
+    sample = sample[np.any(sample, axis=1)]
+    dimension = sample.shape[1]
+    if not len(sample):
+        sample = np.eye(1, dimension, dtype=np.float32)  # nothing but zero vectors: no list will hold any
+    lists = min(lists_for(count, settings), len(sample))
+    rotation = faiss.RandomRotationMatrix(dimension, dimension) if kind == "ivf_rabitq" else None
+    turned = sample
+    if rotation is not None:
+        rotation.init(SEED)
+        turned = rotation.apply(sample)
+    centroids = faiss.IndexFlatIP(dimension)
+    centroids.add(_centroids(turned, lists))
+    files = {}
+    if rotation is None:
+        index: Any = faiss.IndexIVFScalarQuantizer(
+            centroids, dimension, lists, faiss.ScalarQuantizer.QT_8bit, faiss.METRIC_INNER_PRODUCT, False
+        )
+        index.sq.rangestat_arg = MARGIN
+        index.train(turned)
+    else:
+        index = faiss.IndexIVFRaBitQ(centroids, dimension, lists, faiss.METRIC_INNER_PRODUCT)
+        index.train(turned)
+        index = faiss.IndexPreTransform(rotation, index)
+        low, high = sample.min(axis=0), sample.max(axis=0)
+        low, high = low - MARGIN * (high - low), high + MARGIN * (high - low)
+        files[f"{folder}/{RANGES}"] = store.write_array(f"{folder}/{RANGES}", np.stack([low, (high - low) / 255]))
+    name = f"{folder}/{TRAINED}"
+    files[name] = store.write_with(name, lambda path: faiss.write_index(index, path), lists)
+    return files
+
+
+def open_trained(store: Store, folder: str) -> Trained:
+    index = read_index(store, f"{folder}/{TRAINED}")
+    if not isinstance(index, faiss.IndexPreTransform):
+        return Trained(index, index, None, None)
+    chain: Any = index.chain
+    rotation = faiss.downcast_VectorTransform(chain.at(0))
+    ranges = np.asarray(store.array(f"{folder}/{RANGES}"), np.float32)
+    return Trained(index, faiss.downcast_index(index.index), rotation, ranges)
+
+
+def read_index(store: Store, name: str) -> Any:
+    """Raises :class:`Damaged` where the file is missing or is no whole FAISS index."""
+    try:
+        return faiss.read_index(str(store.local(name)))
+    except RuntimeError as error:
+        raise Damaged(f"{store.path(name)}: not a whole FAISS index; index the corpus again.") from error
+
+
+def _centroids(sample: Vectors, lists: int) -> Vectors:
+    """By spherical k-means: queries find lists by inner product, as they find vectors."""
+    kmeans = faiss.Kmeans(
+        sample.shape[1],
+        lists,
+        niter=ITERATIONS,
+        seed=SEED,
+        spherical=True,
+        min_points_per_centroid=1,
+        max_points_per_centroid=POINTS_PER_LIST,
+        gpu=faiss.get_num_gpus() > 0,
+    )
+    kmeans.train(np.ascontiguousarray(sample))
+    return np.asarray(kmeans.centroids, np.float32)
