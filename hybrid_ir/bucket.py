@@ -276,6 +276,21 @@ class Bucket:
 
         return self._try(name, put)
 
+    def delete_version(self, name: str, version: str) -> bool:
+        def delete() -> bool:
+            try:
+                self._client.delete_object(**self._place(name), IfMatch=version)
+            except ClientError as error:
+                if remote_errors.status(error) != 412:
+                    raise
+                return False
+            return True
+
+        try:
+            return self._try(name, delete)
+        except FileNotFoundError:
+            return False
+
 
 class _Ranges(io.RawIOBase):
     """A remote file for random access: each read is a request of its own."""

@@ -88,6 +88,13 @@ class Folder:
             self.write(name, data)
             return True
 
+    def delete_version(self, name: str, version: str) -> bool:
+        with locked(self._base / name):
+            if self.read_version(name)[1] != version:
+                return False
+            self.delete(name)
+            return True
+
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:

@@ -1,11 +1,11 @@
 """One writer at a time on a root: a lease that its holder renews, and that ends by itself when the holder died.
 
-The file ``LEASE`` changes only by compare-and-swap (:meth:`hybrid_ir.store.Store.replace`).  Whether
-a lease has ended is judged by the clock of whoever wants it, so clocks that differ by more than
-the lease's length let a second job in early, or keep it out longer.  Even then nothing is lost:
-the first job finds at its next renewal, or at :meth:`Holder.check` before it publishes, that
-``LEASE`` is another's, and ``CURRENT`` is itself replaced only on the condition that it is as the
-job found it; and file names are functions of content, so that two writers write the same bytes.
+The file ``LEASE`` changes only by compare-and-swap (:meth:`hybrid_ir.store.Store.replace`), and goes when
+the work ends, however it ends.  Whether a lease has ended is judged by the clock of whoever wants it,
+so clocks that differ by more than the lease's length let a second job in early, or keep it out longer.
+Even then nothing is lost: the first job finds at its next renewal, or at :meth:`Holder.check` before it
+publishes, that ``LEASE`` is another's, and ``CURRENT`` is itself replaced only on the condition that it
+is as the job found it; and file names are functions of content, so that two writers write the same bytes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Lease(Record):
     process: str
     """Names the holder's process so that others on the same machine can tell that it died; empty where unknown."""
     expires_at: float
-    """Seconds since 1970, UTC; 0: released."""
+    """Seconds since 1970, UTC; 0: given back."""
 
 
 class Holder:
@@ -76,6 +76,16 @@ class Holder:
                 log.warning("%s: the lease could not be renewed (%s); trying again.", self._store.uri, error)
 
     def release(self) -> None:
+        """Remove ``LEASE``; where nothing may be deleted, end it."""
+        try:
+            with self._one_at_a_time:
+                held, version = _read(self._store)
+                if held is not None and version is not None and held.token == self._lease.token:
+                    self._store.delete_version(NAME, version)
+        except (HybridIRError, OSError):
+            self._end()
+
+    def _end(self) -> None:
         try:
             self._extend(None)
         except (HybridIRError, OSError) as error:
@@ -111,6 +121,23 @@ def held(
         holder.release()
 
 
+def refuse_if_held(store: Store, clock: Callable[[], float] = time.time) -> None:
+    """Raise :class:`Conflict` where another holds the root now: a look before work that would be in vain.
+
+    It promises nothing; only :func:`held` does.
+    """
+    found, _ = _read(store)
+    if found is not None and found.expires_at > clock() and not _died(found.process):
+        raise _refusal(store, found, clock())
+
+
+def _refusal(store: Store, found: Lease, now: float) -> Conflict:
+    return Conflict(
+        f"{store.uri} is being written by {found.holder} since {found.since}; its lease ends in "
+        f"{found.expires_at - now:.0f} s unless it renews it. Wait for it with --wait SECONDS, or try again."
+    )
+
+
 def _acquire(store: Store, ttl_s: float, wait_s: float, clock: Callable[[], float]) -> Holder:
     since = datetime.fromtimestamp(clock(), UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     mine = Lease(holder=_describe(), since=since, token=uuid.uuid4().hex, process=process_name(), expires_at=0)
@@ -124,10 +151,7 @@ def _acquire(store: Store, ttl_s: float, wait_s: float, clock: Callable[[], floa
                 return Holder(store, mine, ttl_s, clock)
             continue  # someone was faster: see who
         if now >= until:
-            raise Conflict(
-                f"{store.uri} is being written by {found.holder} since {found.since}; its lease ends in "
-                f"{found.expires_at - now:.0f} s unless it renews it. Wait for it with --wait SECONDS, or try again."
-            )
+            raise _refusal(store, found, now)
         time.sleep(min(POLL_S, until - now))
 
 

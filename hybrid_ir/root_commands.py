@@ -41,14 +41,18 @@ def gc(
     from hybrid_ir.store import Store
 
     store = Store(root)
-    manifest.read(store)  # a root without an index is no place for a lease
+    if not any(store.files(folder) for folder in ("segments", "work", "builds")):
+        manifest.read(store)  # says that there is no index; a root without any is no place for a lease
     with held(store, wait_s=wait) if yes else nullcontext():  # what no job is writing at the moment
         found = retention.garbage(store, keep, cache)
         if json_:
-            print_json({"kept": found.kept, "builds": found.builds, "files": found.files, "bytes": found.bytes})
+            left = {"unfinished": found.unfinished, "files": found.files, "bytes": found.bytes}
+            print_json({"kept": found.kept, "builds": found.builds, **left})
         else:
-            kept, gone = ", ".join(found.kept), ", ".join(found.builds) or "none"
+            kept, gone = ", ".join(found.kept) or "none", ", ".join(found.builds) or "none"
             typer.echo(f"kept builds: {kept}; builds to go: {gone}; {len(found.files)} files, {found.bytes:,} bytes")
+            if found.unfinished:
+                typer.echo(f"{len(found.unfinished)} of the files were left by jobs that did not finish.")
         if yes:
             retention.collect(store, found)
     if yes:

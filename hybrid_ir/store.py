@@ -113,6 +113,13 @@ class Store:
         """
         return bool(self._place.replace(name, data, version))
 
+    def delete_version(self, name: str, version: str) -> bool:
+        """Delete on the condition that the file is still of this version; False: it is not, nothing was deleted.
+
+        An object store that knows no conditional deletes (S3 does) may delete without looking.
+        """
+        return bool(self._place.delete_version(name, version))
+
     def write_table(self, name: str, table: pa.Table) -> FileEntry:
         sink = io.BytesIO()
         pq.write_table(table, sink, row_group_size=ROWS_PER_GROUP, compression="zstd")

@@ -30,7 +30,7 @@ from hybrid_ir.index.manifest import Fingerprints, Manifest, Segment
 from hybrid_ir.index.plan import BuildPlan, light, plan_of
 from hybrid_ir.index.shard import SegmentPlan
 from hybrid_ir.index.tombstones import bury
-from hybrid_ir.lease import Holder, held
+from hybrid_ir.lease import Holder, held, refuse_if_held
 from hybrid_ir.records import SourceFile
 from hybrid_ir.settings import BuildSettings, Settings
 from hybrid_ir.sparse import analyzer
@@ -56,6 +56,8 @@ def index(corpus: Sequence[str], root: str, settings: Settings, reporter: Report
     another to end.
     """
     start, store, build = time.monotonic(), Store(root), settings.build
+    if not wait_s:
+        refuse_if_held(store)  # before models are loaded and files are hashed
     files = _discover(corpus, root)
     fingerprints = fingerprints_of(build)
     contents, ranges = _look(files, build, reporter)

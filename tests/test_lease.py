@@ -69,7 +69,7 @@ def test_the_second_is_told_who_and_until_when(store):
         assert str(os.getpid()) in said(store)["holder"]
     with held(store, 60, clock=clock):
         pass
-    assert said(store)["expires_at"] == 0
+    assert not store.exists(lease.NAME)
 
 
 def test_it_is_given_back_when_the_work_fails(store):
@@ -123,7 +123,7 @@ def test_one_who_stood_still_too_long_is_succeeded_and_may_not_publish(store):
             second.check()
         with pytest.raises(Conflict):
             first.check()
-    assert said(store)["expires_at"] == 0
+    assert not store.exists(lease.NAME)
 
 
 def test_one_who_stood_still_but_was_not_succeeded_goes_on(store):
@@ -241,3 +241,30 @@ def test_the_name_of_a_process_is_its_own():
     assert mine == lease.process_name(os.getpid())
     assert mine != lease.process_name(os.getppid())
     assert lease.process_name(2**22 + 1) == ""
+
+
+def test_a_look_refuses_while_another_holds_it_and_only_then(store, monkeypatch):
+    clock = Clock()
+    lease.refuse_if_held(store, clock)
+    with held(store, 60, clock=clock):
+        with pytest.raises(Conflict, match=r"is being written by .* its lease ends in 60 s"):
+            lease.refuse_if_held(store, clock)
+        clock.now += 61
+        lease.refuse_if_held(store, clock)
+        clock.now -= 61
+        monkeypatch.setattr(lease, "_died", lambda process: True)
+        lease.refuse_if_held(store, clock)
+    lease.refuse_if_held(store, clock)
+    assert store.files("") == []
+
+
+def test_where_nothing_may_be_deleted_the_lease_ends(store, monkeypatch):
+    def refuse(*_):
+        raise Unavailable("may not delete")
+
+    monkeypatch.setattr(Store, "delete_version", refuse)
+    with held(store, 60):
+        pass
+    assert said(store)["expires_at"] == 0
+    with held(store, 60):
+        pass

@@ -315,6 +315,11 @@ def test_compare_and_swap(store, tmp_path):
         assert root.read("x") == b"2"
         assert not root.replace("absent", b"3", version)
         assert not root.exists("absent")
+        assert root.delete_version("x", root.read_version("x")[1])
+        assert not root.exists("x")
+    assert root.replace("x", b"1", None)
+    assert not root.delete_version("x", version)  # the folder; the S3 server of the tests knows no such condition
+    assert root.exists("x")
 
 
 def test_a_swap_whose_answer_was_lost_is_known_to_have_been_ours(s3, store):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 from hybrid_ir.errors import BadInput
@@ -41,6 +42,8 @@ class Garbage:
     files: dict[str, int]
     builds: tuple[str, ...]
     kept: tuple[str, ...]
+    unfinished: tuple[str, ...]
+    """Those of the files that jobs left which failed, were killed, or have not come to their end."""
 
     @property
     def bytes(self) -> int:
@@ -51,12 +54,21 @@ def garbage(store: Store, keep: int, cache: bool = False) -> Garbage:
     """All files that the published build and the ``keep - 1`` builds before it do not need.
 
     What a job that did not finish left in ``work`` and ``segments`` counts as garbage too: call
-    this only where no job is running.  ``cache``: whether cached model results go as well.
+    this only where no job is running.  On a root where nothing was ever published that is all there
+    is.  ``cache``: whether cached model results go as well.
     """
     if keep < 1:
         raise BadInput(f"keep is {keep}; the published build is always kept, so ask for 1 or more.")
     kept: list[Manifest] = []
-    following: str | None = manifest.read(store).build_id
+    following = manifest.current(store)
+    whole = {name.split("/")[1] for name in store.files("builds") if name.endswith("/manifest.json")}
+    if following is None and whole:
+        raise BadInput(
+            f"{store.uri}: there are whole builds ({', '.join(sorted(whole))}) and none is published, so all would go. "
+            "Run the command that made one again: it publishes it."
+        )
+    if following is not None:
+        manifest.read(store)  # one that cannot be read must not look like none
     while following is not None and len(kept) < keep and store.exists(layout.manifest(following)):
         kept.append(manifest.read(store, following))
         following = kept[-1].parent
@@ -70,7 +82,23 @@ def garbage(store: Store, keep: int, cache: bool = False) -> Garbage:
     folders = ["builds", "segments", "work", *(["cache"] if cache else [])]
     files = {name: store.size(name) for folder in folders for name in store.files(folder) if name not in needed}
     dropped = {name.split("/")[1] for name in files if name.startswith("builds/") and name.endswith("/manifest.json")}
-    return Garbage(files, tuple(sorted(dropped)), tuple(made.build_id for made in kept))
+    used = {segment for build_id in whole for segment in _segments(store, build_id)}
+    unfinished = [
+        name
+        for name in files
+        if name.startswith("work/")
+        or (name.startswith("segments/") and name.split("/")[1] not in used)
+        or (name.startswith("builds/") and name.split("/")[1] not in whole)
+    ]
+    return Garbage(files, tuple(sorted(dropped)), tuple(made.build_id for made in kept), tuple(unfinished))
+
+
+def _segments(store: Store, build_id: str) -> list[str]:
+    """The segments of a build of whatever format."""
+    try:
+        return [str(segment["id"]) for segment in json.loads(store.read(layout.manifest(build_id)))["segments"]]
+    except (ValueError, KeyError, TypeError):
+        return []
 
 
 def collect(store: Store, found: Garbage) -> None:
