@@ -8,12 +8,30 @@ from typing import Annotated
 import typer
 
 from hybrid_ir.index.manifest import Manifest
+from hybrid_ir.records import Filter
 
 Root = Annotated[str, typer.Option("--root", help="Where the index lies: a folder, or s3://bucket/prefix.")]
 Config = Annotated[str | None, typer.Option("--config", help="A settings file, such as configs/local.yaml.")]
 Wait = Annotated[float, typer.Option("--wait", help="Seconds to wait for another job on this root.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Paths = Annotated[str | None, typer.Option("--paths", help="Paths to use, by comma: graph,dense.")]
+Paths = Annotated[str | None, typer.Option("--paths", help="Paths to use, by comma: graph,dense,sparse.")]
+
+Sources = Annotated[
+    list[str] | None, typer.Option("--source", help="Only from files that match this shell pattern; may be repeated.")
+]
+YearFrom = Annotated[int | None, typer.Option("--year-from", help="Only from this year on; undated text drops out.")]
+YearTo = Annotated[int | None, typer.Option("--year-to", help="Only up to this year; undated text drops out.")]
+Documents = Annotated[list[str] | None, typer.Option("--document", help="Only this document's; may be repeated.")]
+
+
+def filter_of(
+    sources: list[str] | None, year_from: int | None, year_to: int | None, documents: list[str] | None
+) -> Filter | None:
+    """The filter that the options name; None where there are none."""
+    given = Filter(
+        sources=tuple(sources or ()), year_from=year_from, year_to=year_to, document_ids=tuple(documents or ())
+    )
+    return None if given == Filter() else given
 
 
 def say_build(made: Manifest, root: str, as_json: bool) -> None:

@@ -42,9 +42,8 @@ def write_shard(
     for start in range(0, len(rows), ROWS_AT_A_TIME):
         some = rows[start : start + ROWS_AT_A_TIME]
         index.add_with_ids(trained.turned(vectors[some]) if trained else vectors[some], ids[some])
-    if trained is not None:
-        if trained.ranges is not None:
-            files[rows_name(name)] = store.write_array(rows_name(name), _bytes(vectors, *trained.ranges))
+    if trained is not None and trained.ranges is not None:
+        files[rows_name(name)] = store.write_array(rows_name(name), _bytes(vectors, *trained.ranges))
     files[name] = store.write_with(name, lambda path: _write_index(index, path), len(ids))
     return files
 

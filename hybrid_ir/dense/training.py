@@ -80,8 +80,20 @@ def train(
 ) -> dict[str, FileEntry]:
     """Write what the shards of a folder share; ``sample`` has the rows of :func:`sample_rows`.
 
-    A GPU is used where FAISS has one.  On CPUs the bytes are the same in every run.
+    A GPU is used where FAISS has one.  On a CPU the bytes are the same in every run: one thread is
+    used, as some of the linear algebra gives other last digits with another number of threads.
     """
+    threads = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(1)
+    try:
+        return _train(store, folder, sample, count, kind, settings)
+    finally:
+        faiss.omp_set_num_threads(threads)
+
+
+def _train(
+    store: Store, folder: str, sample: Vectors, count: int, kind: Kind, settings: DenseSettings
+) -> dict[str, FileEntry]:
     sample = np.asarray(sample, np.float32)
     sample = sample[np.any(sample, axis=1)]
     dimension = sample.shape[1]

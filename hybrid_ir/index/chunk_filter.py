@@ -25,6 +25,8 @@ Allowed = Callable[[Filter | None], Mask | None]
 
 MASKS_KEPT = 8
 """One byte a chunk each."""
+LAST_YEAR = 2**31 - 1
+"""As the tables hold years."""
 
 _kept: OrderedDict[tuple[str, str, Filter], Mask] = OrderedDict()
 _lock = Lock()
@@ -82,7 +84,8 @@ def _read(store: Store, manifest: Manifest, filter: Filter) -> Mask:
 def _passes(table: pa.Table, filter: Filter) -> pa.Array:
     passes = pa.array(np.ones(table.num_rows, bool))
     if filter.document_ids:
-        wanted = pa.array(filter.document_ids, pa.string())
+        # What is no Unicode (a command line may hold it) is no document's id.
+        wanted = pa.array([one for one in filter.document_ids if _is_text(one)], pa.string())
         passes = pc.and_(passes, pc.is_in(table["id"], value_set=wanted))
     if filter.sources:
         sources = pc.unique(table["source"]).to_pylist()
@@ -90,5 +93,14 @@ def _passes(table: pa.Table, filter: Filter) -> pa.Array:
         passes = pc.and_(passes, pc.is_in(table["source"], value_set=pa.array(matching, pa.string())))
     for limit, holds in ((filter.year_from, pc.greater_equal), (filter.year_to, pc.less_equal)):
         if limit is not None:
-            passes = pc.and_(passes, pc.fill_null(holds(table["year"], limit), False))
+            year = pa.scalar(max(min(limit, LAST_YEAR), -LAST_YEAR), pa.int32())
+            passes = pc.and_(passes, pc.fill_null(holds(table["year"], year), False))
     return passes
+
+
+def _is_text(given: str) -> bool:
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
