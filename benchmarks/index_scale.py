@@ -5,7 +5,8 @@
 Every size is a job of its own on an empty root (cold cache).  Then as many new documents as
 --update says go into the largest index; the rebuild it is compared with is that of the largest size.
 A size whose result already lies in FOLDER is not run again.  Memory is the sum of the proportional
-set sizes of the job's processes, sampled every two seconds.
+set sizes of the job's processes, sampled every two seconds.  The number of shards is the same for
+all sizes: otherwise the small ones would keep fewer workers busy.
 """
 
 from __future__ import annotations
@@ -110,6 +111,7 @@ def main() -> None:
     parser.add_argument("--pubmed", nargs="+", required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 2000, 4000, 8000])
+    parser.add_argument("--shards", type=int, default=32)
     parser.add_argument("--update", type=int, default=100, help="new documents for the largest index")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
@@ -118,11 +120,13 @@ def main() -> None:
     documents = pubmed_corpus.load(given.pubmed)[: sizes[-1] + given.update]
     if len(documents) < sizes[-1] + given.update:
         raise SystemExit(f"The files hold {len(documents)} abstracts; ask for fewer.")
+    config = given.out / "settings.yaml"
+    config.write_text(f"build: {{shards: {given.shards}}}\n")
     results = []
     for size in sizes:
         corpus = pubmed_corpus.write(documents[:size], given.out / f"corpus-{size}")
         root = given.out / f"root-{size}"
-        job = ["ray_jobs.index", "--corpus", str(corpus), "--root", str(root)]
+        job = ["ray_jobs.index", "--corpus", str(corpus), "--root", str(root), "--config", str(config)]
         results.append(measure(f"index-{size}", job, root, given.out))
         print(f"{size}: {results[-1]['seconds']:.0f} s", flush=True)
     new = pubmed_corpus.write(documents[sizes[-1] :], given.out / f"new-{given.update}")
