@@ -140,8 +140,10 @@ def inspect(
         typer.echo(f"  {name.replace('_', ' '):<18} {value:>12,}")
     if found.partitions is not None:
         division = found.partitions
+        kept = f", {division.kept:,} entities as before" if division.kept else ""
         typer.echo(
-            f"  graph partitions   {division.count:>12,}  {division.method}, {division.cut:.1%} of edges between them"
+            f"  graph partitions   {division.count:>12,}  {division.method}, "
+            f"{division.cut:.1%} of edges between them{kept}"
         )
     if found.resolution is not None:
         known = "unknown" if found.resolution.recall is None else f"{found.resolution.recall:.1%}"

@@ -132,7 +132,10 @@ def update(
             reporter.say("Nothing changed.")
             return previous
         dead = list(zip(*(burial.table[name].to_pylist() for name in ("segment", "document_id")), strict=True))
-        build_id = manifest.digest([segment.id for segment in segments], dead, build.graph)
+        # Where entities keep their partitions, what the build holds depends on the one before.
+        divided = previous.partitions is not None and previous.partitions.count > 1
+        made_from = [previous.build_id] if divided else []
+        build_id = manifest.digest([segment.id for segment in segments], dead, build.graph, *made_from)
         if (made := _existing(store, build_id, previous.build_id, reporter)) is not None:
             return made
         build_plan = BuildPlan(store, build_id, build, tuple(map(light, segments)), previous.build_id)

@@ -21,7 +21,22 @@ METIS_EDGES = 10_000_000
 ENTITIES_PER_PART = 1_000_000
 SLACK = 1.05
 """No partition holds more than this times its even share of the entities, rounded up."""
+KEPT_BALANCE = 1.2
+KEPT_CUT, KEPT_CUT_MORE = 1.25, 0.02
+"""What an update may make of a division before the graph is divided anew: the largest partition over the
+mean (rounded up as with ``SLACK``), and the cut that it had when it was made, times this and plus that."""
 _SEED = 7
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How the entities of a graph were divided in the build that an update changes."""
+
+    part_of_entity: NDArray[np.int32]
+    """Shape (entities,) of the new graph; -1: the entity is new."""
+    parts: int
+    method: Method
+    scratch_cut: float
 
 
 @dataclass(frozen=True)
@@ -35,7 +50,11 @@ class Assignment:
     cut: float
     """Share of the edges whose ends lie in different partitions."""
     balance: float
-    """Entities of the largest partition over the mean; at most about ``SLACK``."""
+    """Entities of the largest partition over the mean; at most about ``SLACK``, ``KEPT_BALANCE`` after updates."""
+    scratch_cut: float
+    """The cut when the graph was last divided from scratch."""
+    kept: int = 0
+    """Entities that are where they stood in the build before."""
 
 
 def part_count(entities: int, setting: int | Literal["auto"]) -> int:
@@ -43,29 +62,75 @@ def part_count(entities: int, setting: int | Literal["auto"]) -> int:
     return max(1, -(-entities // ENTITIES_PER_PART)) if setting == "auto" else setting
 
 
-def assign(entities: int, head: Numbers, tail: Numbers, parts: int, method: Partitioner = "auto") -> Assignment:
+def assign(
+    entities: int,
+    head: Numbers,
+    tail: Numbers,
+    parts: int,
+    method: Partitioner = "auto",
+    standing: Standing | None = None,
+) -> Assignment:
     """Divide the entities 0 … entities - 1 into ``parts``; the same input gives the same division.
 
     ``head`` and ``tail`` are the edges' ends; direction does not count, parallel edges do.
     ``auto``: METIS up to ``METIS_EDGES``, the streaming partitioner above, and where neither
     ``pymetis`` nor ``numba`` is installed, equal parts of the entities in a scattered order
     (``hash``).  Entities without edges go where there is most room.
+
+    With ``standing`` all entities stay where they stood and the streaming rule places the new ones,
+    unless there are now more or fewer partitions, or ``KEPT_BALANCE`` or ``KEPT_CUT`` would not hold.
     """
     if parts < 1:
         raise BadInput(f"partitions: {parts}; there must be at least 1.")
     if parts == 1:
-        return Assignment(np.zeros(entities, np.int32), 1, "whole", 0.0, 1.0)
+        return Assignment(np.zeros(entities, np.int32), 1, "whole", 0.0, 1.0, 0.0)
     used: Method
+    if standing is not None and standing.parts == parts:
+        part = _extended(standing, head, tail)
+        worst = KEPT_CUT * standing.scratch_cut + KEPT_CUT_MORE
+        if _largest(part, parts) <= _capacity(entities, parts, KEPT_BALANCE) and _cut(part, head, tail) <= worst:
+            kept = int(np.sum(standing.part_of_entity >= 0))
+            return _measured(part, parts, standing.method, head, tail, standing.scratch_cut, kept)
     if method == "hash":
         part, used = _scatter(entities, parts), "hash"
     else:
         adjacency = _undirected(entities, head, tail)
         used = _choose(adjacency.nnz // 2) if method == "auto" else method
         part = {"metis": _metis, "stream": _stream}.get(used, lambda _, k: _scatter(entities, k))(adjacency, parts)
-    part = _even_out(part, parts)
-    cut = float(np.mean(part[head] != part[tail])) if len(head) else 0.0
-    largest = int(np.bincount(part, minlength=parts).max())
-    return Assignment(part, parts, used, cut, largest * parts / entities if entities else 1.0)
+    part = _even_out(part, parts, _capacity(entities, parts))
+    return _measured(part, parts, used, head, tail)
+
+
+def _measured(
+    part: NDArray[np.int32],
+    parts: int,
+    method: Method,
+    head: Numbers,
+    tail: Numbers,
+    scratch_cut: float | None = None,
+    kept: int = 0,
+) -> Assignment:
+    cut = _cut(part, head, tail)
+    balance = _largest(part, parts) * parts / len(part) if len(part) else 1.0
+    return Assignment(part, parts, method, cut, balance, cut if scratch_cut is None else scratch_cut, kept)
+
+
+def _cut(part: NDArray[np.int32], head: Numbers, tail: Numbers) -> float:
+    return float(np.mean(part[head] != part[tail])) if len(head) else 0.0
+
+
+def _largest(part: NDArray[np.int32], parts: int) -> int:
+    """Entities of the largest part; those without one (-1) do not count."""
+    return int(np.bincount(part[part >= 0], minlength=parts).max())
+
+
+def _extended(standing: Standing, head: Numbers, tail: Numbers) -> NDArray[np.int32]:
+    """The standing division with the new entities in it; none of the others is moved."""
+    part, parts = standing.part_of_entity, standing.parts
+    largest = _largest(part, parts)
+    if standing.method != "hash" and find_spec("numba"):
+        part = _stream(_undirected(len(part), head, tail), parts, part)
+    return _even_out(part, parts, max(largest, _capacity(len(part), parts)))
 
 
 def _choose(edges: int) -> Method:
@@ -110,11 +175,11 @@ def _metis(adjacency: Any, parts: int) -> NDArray[np.int32]:
     return part
 
 
-def _stream(adjacency: Any, parts: int) -> NDArray[np.int32]:
+def _stream(adjacency: Any, parts: int, before: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
     from hybrid_ir.graph.stream_partition import fennel
 
     capacity = _capacity(adjacency.shape[0], parts)
-    return np.asarray(fennel(adjacency.indptr, adjacency.indices, adjacency.data, parts, capacity), np.int32)
+    return np.asarray(fennel(adjacency.indptr, adjacency.indices, adjacency.data, parts, capacity, before), np.int32)
 
 
 def _scatter(entities: int, parts: int) -> NDArray[np.int32]:
@@ -127,13 +192,13 @@ def _scatter(entities: int, parts: int) -> NDArray[np.int32]:
     return part
 
 
-def _capacity(entities: int, parts: int) -> int:
-    return int(np.ceil(SLACK * entities / parts))
+def _capacity(entities: int, parts: int, slack: float = SLACK) -> int:
+    return int(np.ceil(slack * entities / parts))
 
 
-def _even_out(part: NDArray[np.int32], parts: int) -> NDArray[np.int32]:
+def _even_out(part: NDArray[np.int32], parts: int, capacity: int) -> NDArray[np.int32]:
     """Entities without a part (-1), and the last ones of a part beyond its capacity, go where there is most room."""
-    part, capacity = part.copy(), _capacity(len(part), parts)
+    part = part.copy()
     sizes = np.bincount(part[part >= 0], minlength=parts)
     for full in np.flatnonzero(sizes > capacity):
         part[np.flatnonzero(part == full)[capacity:]] = -1

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from hybrid_ir.errors import Damaged, NotFound
 from hybrid_ir.graph.knowledge_graph import Numbers, indptr
-from hybrid_ir.graph.partition import Assignment, Method
+from hybrid_ir.graph.partition import Assignment, Method, Standing
 from hybrid_ir.records import Record
 from hybrid_ir.store import FileEntry, Store
 
@@ -30,6 +32,10 @@ class Partitions(Record):
     """Share of the edges between partitions."""
     balance: float
     """Entities of the largest partition over the mean."""
+    scratch_cut: float | None = None
+    """The cut when the graph was last divided from scratch; None: in this build."""
+    kept: int = 0
+    """Entities that are where they stood in the build that this one changed; 0: divided from scratch."""
 
     @property
     def count(self) -> int:
@@ -101,7 +107,12 @@ def write_partitions(store: Store, folder: str, edges: Edges, assignment: Assign
             array(f"{place}/{prefix}weight", edges.weight[mine])
     array("graph/relabelled", label)
     division = Partitions(
-        starts=tuple(starts.tolist()), method=assignment.method, cut=assignment.cut, balance=assignment.balance
+        starts=tuple(starts.tolist()),
+        method=assignment.method,
+        cut=assignment.cut,
+        balance=assignment.balance,
+        scratch_cut=assignment.scratch_cut,
+        kept=assignment.kept,
     )
     name = f"{folder}/graph/partitions.json"
     files[name] = store.write(name, (division.model_dump_json() + "\n").encode(), division.count)
@@ -115,6 +126,19 @@ def read_partitions(store: Store, folder: str) -> Partitions:
         return Partitions.model_validate_json(store.read(name))
     except ValidationError as error:
         raise Damaged(f"{store.path(name)}: not a division of a graph ({str(error).splitlines()[0]}).") from error
+
+
+def read_standing(store: Store, folder: str, entities: pa.Array) -> Standing:
+    """How another build divided the entities named; those that it does not have are new."""
+    division = read_partitions(store, folder)
+    names = store.read_table(f"{folder}/entities/part-00000.parquet", ["name"])["name"].combine_chunks()
+    number = pc.fill_null(pc.index_in(entities, value_set=names), -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    stood = number >= 0
+    part = np.full(len(number), -1, np.int32)
+    labels = np.asarray(open_relabelled(store, folder))[number[stood]]
+    part[stood] = np.searchsorted(division.starts, labels, side="right") - 1
+    cut = division.cut if division.scratch_cut is None else division.scratch_cut
+    return Standing(part, division.count, division.method, cut)
 
 
 def open_relabelled(store: Store, folder: str) -> Numbers:

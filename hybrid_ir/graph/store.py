@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hybrid_ir.graph.chunk_links import ChunkLinks
 from hybrid_ir.graph.knowledge_graph import KnowledgeGraph, Numbers, indptr
 from hybrid_ir.graph.partition import assign, part_count
-from hybrid_ir.graph.partition_store import Edges, open_edges, write_partitions
+from hybrid_ir.graph.partition_store import Edges, open_edges, read_standing, write_partitions
 from hybrid_ir.settings import GraphSettings
 from hybrid_ir.store import FileEntry, Store
 
@@ -55,10 +55,12 @@ def write(
     links: ChunkLinks,
     chunks: int,
     settings: GraphSettings,
+    previous: str | None = None,
 ) -> dict[str, FileEntry]:
     """Write G_ent (with each synonym pair once, lower number first, as relation 0), M and G_doc.
 
-    G_ent is divided as the settings say.  Returns the entries of the files written, by name.
+    G_ent is divided as the settings say, or as it was in ``previous``, the folder of the build that is
+    changed (see :func:`hybrid_ir.graph.partition.assign`).  Returns the entries of the files written, by name.
     """
     entities = len(graph.entities)
     a, b, cosine = synonyms
@@ -81,7 +83,8 @@ def write(
     )
     table("relations/part-00000.parquet", pa.table({"id": np.arange(len(graph.relations)), "name": graph.relations}))
     parts = part_count(entities, settings.partitions)
-    assignment = assign(entities, head[order], tail[order], parts, settings.partitioner)
+    standing = read_standing(store, previous, graph.entities) if previous and parts > 1 else None
+    assignment = assign(entities, head[order], tail[order], parts, settings.partitioner, standing)
     edges = Edges(indptr(tail[order], entities), head[order], relation[order].astype(np.int32), weight[order])
     files |= write_partitions(store, folder, edges, assignment)
     array("mentions/indptr", mention_indptr)

@@ -14,9 +14,16 @@ _GAMMA = 1.5
 
 
 def fennel(
-    indptr: NDArray[Any], indices: NDArray[Any], weight: NDArray[Any], parts: int, capacity: int
+    indptr: NDArray[Any],
+    indices: NDArray[Any],
+    weight: NDArray[Any],
+    parts: int,
+    capacity: int,
+    before: NDArray[np.int32] | None = None,
 ) -> NDArray[np.int32]:
     """The part of each node of a symmetric CSR graph, shape (nodes,); -1 for a node without edges.
+
+    Nodes that have a part in ``before`` (the others: -1) keep it.
 
     Fennel (Tsourakakis et al. 2014): node v goes to the part i with the largest
     w(v, S_i) - alpha gamma |S_i|^(gamma - 1), alpha = m parts^(gamma - 1) / n^gamma, among those
@@ -27,17 +34,22 @@ def fennel(
     alpha = float(weight.sum()) / 2 * parts ** (_GAMMA - 1) / max(nodes, 1) ** _GAMMA
     # The cost of a part by its size, so that the inner loop takes no power.
     cost = alpha * _GAMMA * np.arange(capacity + 1, dtype=np.float64) ** (_GAMMA - 1)
-    return np.asarray(_pass_over(indptr, indices, weight, cost, parts, PASSES))
+    part = np.full(nodes, -1, np.int32) if before is None else before.astype(np.int32)
+    return np.asarray(_pass_over(indptr, indices, weight, cost, parts, PASSES, part, np.flatnonzero(part < 0)))
 
 
 @numba.njit(cache=True)
-def _pass_over(indptr: Any, indices: Any, weight: Any, cost: Any, parts: int, passes: int) -> Any:  # pragma: no cover
-    nodes, capacity = len(indptr) - 1, len(cost) - 1
-    part = np.full(nodes, -1, np.int32)
+def _pass_over(
+    indptr: Any, indices: Any, weight: Any, cost: Any, parts: int, passes: int, part: Any, nodes: Any
+) -> Any:  # pragma: no cover
+    capacity = len(cost) - 1
     size = np.zeros(parts, np.int64)
+    for there in part:
+        if there >= 0:
+            size[there] += 1
     near = np.zeros(parts, np.float64)
     for _ in range(passes):
-        for node in range(nodes):
+        for node in nodes:
             first, last = indptr[node], indptr[node + 1]
             if first == last:
                 continue

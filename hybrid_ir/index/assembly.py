@@ -47,7 +47,8 @@ def finish(plan: BuildPlan, segments: Sequence[Segment], graph: KnowledgeGraph, 
     blocked = entity_blocks.wanted(plan, len(graph.entities))
     resolution = entity_blocks.resolution(plan, graph.entities, pairs) if blocked else None
     found = links.collect(plan)
-    files = write_graph(store, folder, graph, pairs, found, plan.chunks, plan.settings.graph)
+    previous = layout.build(plan.previous) if plan.previous else None
+    files = write_graph(store, folder, graph, pairs, found, plan.chunks, plan.settings.graph, previous)
     if len(graph.entities):
         parts = range(entity_parts.part_count(len(graph.entities)))
         ids = np.concatenate([entity_parts.load_names(plan, part)[0] for part in parts])

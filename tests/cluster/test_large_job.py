@@ -42,6 +42,14 @@ def edges(root):
     }
 
 
+def places(root, made):
+    """The partition of each entity, by name."""
+    store, folder = Store(root), layout.build(made.build_id)
+    names = open_graph(store, folder).entity_names.to_pylist()
+    parts = [open_partition(store, folder, number) for number in range(made.partitions.count)]
+    return {names[entity]: part.number for part in parts for entity in part.entities.tolist()}
+
+
 def test_partitions_and_clusters_give_the_graph_that_one_partition_and_all_pairs_give(tmp_path):
     for name, facts in (("old", FACTS), ("new", NEW)):
         lines = [json.dumps({"id": i, "title": i.title(), "text": t}) + "\n" for i, t in facts.items()]
@@ -49,7 +57,7 @@ def test_partitions_and_clusters_give_the_graph_that_one_partition_and_all_pairs
     plain, large = str(tmp_path / "plain"), str(tmp_path / "large")
     with connected(JobSettings()):
         index([str(tmp_path / "old.jsonl"), str(tmp_path / "new.jsonl")], plain, settings(), QUIET)
-        index([str(tmp_path / "old.jsonl")], large, settings(partitions=3, resolution_blocks_above=1), QUIET)
+        before = index([str(tmp_path / "old.jsonl")], large, settings(partitions=3, resolution_blocks_above=1), QUIET)
         update(large, [str(tmp_path / "new.jsonl")], [], None, QUIET)
     made, found = edges(large)
     one, expected = edges(plain)
@@ -58,6 +66,11 @@ def test_partitions_and_clusters_give_the_graph_that_one_partition_and_all_pairs
     assert (one.partitions.count, one.partitions.method, one.resolution) == (1, "whole", None)
     assert (made.partitions.count, made.partitions.method) == (3, "metis")
     assert 0 <= made.partitions.cut < 0.5
+    # Entities stay where they stood; only which partition they are in may differ from a full rebuild.
+    stood, stand = places(large, before), places(large, made)
+    assert made.partitions.kept == len(stood.keys() & stand.keys()) > 10
+    assert all(stand[name] == place for name, place in stood.items() if name in stand)
+    assert made.partitions.scratch_cut == before.partitions.cut
     assert made.resolution.recall == 1.0  # so few entities are one cluster
     store = Store(large)
     assert manifest.verify(store, made) == []
