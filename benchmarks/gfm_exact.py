@@ -30,8 +30,8 @@ from torch import Tensor
 
 from hybrid_ir.graph.gfm.config import GFMConfig
 from hybrid_ir.graph.gfm.exact import ExactGFM
-from hybrid_ir.graph.gfm.messages import MessageGraph, message_graph
 from hybrid_ir.graph.gfm.network import GFM
+from hybrid_ir.graph.messages import MessageGraph, message_graph
 
 SIZES = {"small": (10_000, 50_000, 8_000), "large": (100_000, 500_000, 80_000)}
 """Nodes, triples, and relations with their inverses."""

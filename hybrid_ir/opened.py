@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hybrid_ir import encoders
 from hybrid_ir.dense.index import DenseIndex, Shard
-from hybrid_ir.errors import Conflict
+from hybrid_ir.errors import BadInput, Conflict
 from hybrid_ir.extraction.imported import ImportedExtractor
 from hybrid_ir.extraction.load import load as load_extractor
 from hybrid_ir.extraction.synonyms import Synonyms
@@ -29,7 +29,7 @@ from hybrid_ir.retrieval.dense_path import DensePath
 from hybrid_ir.retrieval.graph_path import GraphPath
 from hybrid_ir.retrieval.linking import Linker
 from hybrid_ir.retrieval.sparse_path import SparsePath
-from hybrid_ir.roles import Encoder, Extractor, Reasoner, RetrievalPath
+from hybrid_ir.roles import Encoder, Extractor, GraphScorer, Reasoner, RetrievalPath
 from hybrid_ir.settings import ImportedExtractorSettings, Settings
 from hybrid_ir.store import Store
 
@@ -92,9 +92,19 @@ class Index:
             self.graph.document_counts,
             self._synonyms,
         )
+        counts, settings = self.graph.document_counts, self.settings.graph_path
+        return GraphPath(linker, self._graph_scorer(), self.extractor, counts, settings, self.allowed)
+
+    def _graph_scorer(self) -> GraphScorer:
         settings = self.settings.graph_path
-        scorer = PageRank(self.graph, settings)
-        return GraphPath(linker, scorer, self.extractor, self.graph.document_counts, settings, self.allowed)
+        if settings.scorer == "pagerank":
+            return PageRank(self.graph, settings)
+        if settings.gfm is None:
+            raise BadInput("graph_path.scorer is gfm; name its weights in graph_path.gfm.model.")
+        # torch-geometric belongs to an extra of its own
+        from hybrid_ir.graph.gfm import prepared
+
+        return prepared.open_scorer(self.store, self.build_id, self.graph, settings.gfm)
 
     def allowed(self, filter: Filter | None) -> NDArray[np.bool_] | None:
         """The chunks that a filter lets through, shape (chunks,); None: all."""

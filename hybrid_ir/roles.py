@@ -70,8 +70,8 @@ class Encoder(Protocol):
 class GraphScorer(Protocol):
     """Seeds -> scores of all entities and chunks of one graph."""
 
-    def score(self, seeds: Mapping[int, float]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Seeds map an entity's number to its weight (> 0).
+    def score(self, seeds: Mapping[int, float], query: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Seeds map an entity's number to its weight (> 0); ``query``: the text, for scorers that read it.
 
         Returns scores of shape (entities,) and (chunks,), 0 where nothing is known.
         """

@@ -168,6 +168,8 @@ class LinkerSettings(_Group):
 
     floor: Share = 0.55
     """A mention whose nearest entity is less similar than this links to nothing."""
+    unlike_floor: Share = 0.65
+    """The floor for an entity that shares neither a word nor most letters with the mention: there a vector guesses."""
     top_n: Positive = 1
     """Entities a mention may link to; each is a seed by its similarity.  The paper takes the nearest alone."""
     numbers_must_match: bool = True
@@ -177,10 +179,28 @@ class LinkerSettings(_Group):
     """Whose synonyms link a mention to an entity of another name; ``None``: those of the extractor."""
 
 
+class GFMSettings(_Group):
+    """The graph foundation model (GFM-RAG); a build is prepared for it by ``hybrid-ir prepare-gfm``."""
+
+    model: str
+    """A local folder with the published ``config.json`` and ``model.pth``."""
+    text_encoder: EncoderSettings | None = None
+    """Of questions and relation names; ``None``: the one the checkpoint names, as it was trained."""
+    mode: Literal["exact", "bounded"] = "exact"
+    """``bounded``: only the nodes near the seeds move; needs a background, stored with the build."""
+    active: Positive = 1000
+    """K of the bounded mode."""
+    ranker: Literal["softmax", "sigmoid", "idf", "top20"] = "softmax"
+    """How the relevance of entities becomes that of chunks; ``top20`` is GFM-RAG's own."""
+    products: Literal["float32", "bfloat16"] = "float32"
+
+
 class GraphPathSettings(_Group):
     """The graph path's scorer and ranker."""
 
-    scorer: Literal["pagerank"] = "pagerank"
+    scorer: Literal["pagerank", "gfm"] = "pagerank"
+    gfm: GFMSettings | None = None
+    """Where ``scorer`` is ``gfm``."""
     damping: Share = 0.5
     iterations: Positive = 30
     tolerance: float = 1e-7

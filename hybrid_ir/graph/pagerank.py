@@ -46,7 +46,7 @@ class PageRank:
         # adjacency is symmetric, so its transpose scaled by columns is the transition matrix.
         self._transition = (adjacency @ sp.diags_array(scale)).astype(np.float32).tocsr()
 
-    def score(self, seeds: Mapping[int, float]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def score(self, seeds: Mapping[int, float], query: str = "") -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """See :class:`hybrid_ir.roles.GraphScorer`.  No seeds: all zero."""
         start = np.zeros(self._entities + self._chunks, np.float32)
         for entity, weight in seeds.items():

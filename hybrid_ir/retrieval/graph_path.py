@@ -37,16 +37,16 @@ class GraphPath:
 
     def rank_now(self, query: Query, k: int) -> PathRanking:
         links, seeds = self.seeds(query)
-        _, scores = self._scorer.score(seeds)
+        _, scores = self._scorer.score(seeds, query.text)
         allowed = self._allowed(query.filter)
         if allowed is not None:
             scores = np.where(allowed, scores, np.float32(0))
         best = top(scores, k)
         return PathRanking(chunks=tuple(best.tolist()), scores=tuple(scores[best].tolist()), links=tuple(links))
 
-    def entity_scores(self, seeds: Mapping[int, float]) -> NDArray[np.float32]:
+    def entity_scores(self, query: Query, seeds: Mapping[int, float]) -> NDArray[np.float32]:
         """Shape (entities,)."""
-        return self._scorer.score(seeds)[0]
+        return self._scorer.score(seeds, query.text)[0]
 
     def seeds(self, query: Query) -> tuple[list[EntityLink], dict[int, float]]:
         """The query's mentions as they were linked, and the entities that the scorer starts from with their weights."""

@@ -17,8 +17,8 @@ from hybrid_ir.graph.gfm.bounded import BoundedGFM
 from hybrid_ir.graph.gfm.checkpoint import load
 from hybrid_ir.graph.gfm.config import GFMConfig
 from hybrid_ir.graph.gfm.exact import ExactGFM
-from hybrid_ir.graph.gfm.messages import MessageGraph, message_graph, relation_texts
 from hybrid_ir.graph.gfm.network import GFM
+from hybrid_ir.graph.messages import MessageGraph, message_graph, relation_texts
 from hybrid_ir.store import Store
 
 SMALL = GFMConfig(text_dimension=12, dimension=8, layers=3)

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hybrid_ir.errors import BadInput
-from hybrid_ir.graph.gfm.messages import MessageGraph
 from hybrid_ir.graph.gfm.network import GFM, Layer
+from hybrid_ir.graph.messages import MessageGraph
 
 Products = Literal["float32", "bfloat16"]
 NODES_PER_BLOCK = 2048

@@ -1,4 +1,4 @@
-"""The edges along which messages run, sorted once by the node that receives."""
+"""G_ent with both directions of every edge, sorted once by the node that receives."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_ir.graph.knowledge_graph import Numbers, indptr
+from hybrid_ir.graph.store import StoredGraph
 
 INVERSE = "inverse_"
 """Before the text of a relation that is read from its tail: the texts the weights were trained with."""
@@ -36,13 +37,21 @@ class MessageGraph:
         return len(self.source)
 
 
-def message_graph(head: Numbers, relation: Numbers, tail: Numbers, nodes: int, relations: int) -> MessageGraph:
+def message_graph(
+    head: Numbers, relation: NDArray[np.int32] | Numbers, tail: Numbers, nodes: int, relations: int
+) -> MessageGraph:
     """From triples as three arrays of shape (triples,)."""
     receiver = np.concatenate([head, tail]).astype(np.int64)
     source = np.concatenate([tail, head]).astype(np.int32)
     through = np.concatenate([relation, np.asarray(relation) + relations]).astype(np.int32)
     order = np.lexsort((through, source, receiver))
     return MessageGraph(indptr(receiver[order], nodes), source[order], through[order], relations)
+
+
+def messages_of(graph: StoredGraph) -> MessageGraph:
+    """G_ent's triples and synonyms, both ways; chunks take no part (the GFM was trained so)."""
+    tail = np.repeat(np.arange(graph.entities), np.diff(graph.edge_indptr))
+    return message_graph(graph.edge_source, graph.edge_relation, tail, graph.entities, len(graph.relation_names))
 
 
 def relation_texts(names: list[str]) -> list[str]:

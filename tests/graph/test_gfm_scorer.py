@@ -1,0 +1,116 @@
+"""The GFM as the graph path's scorer: prepared, opened, asked, and audited, on a real small index."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from test_gfm import small_network, write_checkpoint
+
+from hybrid_ir.errors import BadInput, Conflict, Damaged, NotFound
+from hybrid_ir.graph import chunk_links, knowledge_graph
+from hybrid_ir.graph import store as graph_store
+from hybrid_ir.graph.gfm import prepared
+from hybrid_ir.graph.gfm.background import open_background
+from hybrid_ir.graph.gfm.bounded import BoundedGFM
+from hybrid_ir.graph.gfm.scorer import GFMScorer
+from hybrid_ir.graph.store import StoredGraph
+from hybrid_ir.settings import GFMSettings, GraphSettings
+from hybrid_ir.store import Store
+
+
+class LetterEncoder:
+    """Counts letters: a real, tiny encoder of text for a network of 12 dimensions."""
+
+    fingerprint = {"model": "letters"}  # noqa: RUF012
+    dimension = 12
+
+    def encode_queries(self, texts: list[str]) -> np.ndarray:
+        rows = [[text.count(letter) / 3 for letter in "aeiourstlnce"] for text in texts]
+        return np.array(rows, np.float32).reshape(-1, 12)
+
+    def encode_passages(self, titles: list[str], texts: list[str]) -> np.ndarray:
+        return self.encode_queries(texts)
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, StoredGraph]:
+    """Two triples in two chunks, a third chunk that names an entity without triples."""
+    triples = pa.table(
+        {"chunk": [0, 1], "head": ["caves", "bats"], "relation": ["habitat", "carry"], "tail": ["bats", "rabies virus"]}
+    )
+    mentions = pa.table({"chunk": [2], "name": ["aspirin"]})
+    store = Store(str(tmp_path_factory.mktemp("root")))
+    none = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32)
+    made = knowledge_graph.build([triples], [mentions])
+    graph_store.write(store, "builds/b1", made, none, chunk_links.merge([]), 3, GraphSettings())
+    return store, graph_store.open_graph(store, "builds/b1")
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, prepared.Weights]:
+    folder = tmp_path_factory.mktemp("gfm")
+    write_checkpoint(folder, small_network())
+    return folder, prepared.Weights.of(str(folder))
+
+
+def test_a_prepared_build_scores_entities_and_the_chunks_that_hold_them(
+    graph: tuple[Store, StoredGraph], weights: tuple[Path, prepared.Weights]
+) -> None:
+    store, stored = graph
+    held = weights[1]
+    with pytest.raises(NotFound, match="prepare-gfm"):
+        prepared.open_exact(store, "b1", stored, held)
+    prepared.prepare(store, "b1", stored, held, LetterEncoder(), bounded=True)
+    exact = prepared.open_exact(store, "b1", stored, held)
+    background = open_background(store, prepared.folder("b1", held), held.fingerprint, "b1")
+    bounded = BoundedGFM(exact, background, active=2)
+    names = stored.entity_names.to_pylist()
+    seeds = {names.index("caves"): 1.0}
+    whole = GFMScorer(stored, LetterEncoder(), exact, None, "softmax")
+    entities, chunks = whole.score(seeds, "what lives in caves?")
+    assert entities.shape == (4,)
+    assert entities.sum() == pytest.approx(1.0)
+    # M's transpose: a chunk has what its entities have.
+    caves, bats, virus, aspirin = (entities[names.index(n)] for n in ("caves", "bats", "rabies virus", "aspirin"))
+    np.testing.assert_allclose(chunks, [caves + bats, bats + virus, aspirin], rtol=1e-5)
+    assert not np.allclose(chunks, whole.score(seeds, "another question")[1])
+    near = GFMScorer(stored, LetterEncoder(), exact, bounded, "softmax")
+    entities, chunks = near.score(seeds, "what lives in caves?")
+    assert (entities > 0).sum() == 2
+    assert chunks[2] == 0
+    found = near.audit(seeds, "what lives in caves?")
+    assert 0 <= found.overlap <= 1
+    assert found.error >= 0
+    assert not near.score({}, "nothing linked")[1].any()
+
+
+def test_vectors_of_another_build_are_refused(
+    graph: tuple[Store, StoredGraph], weights: tuple[Path, prepared.Weights]
+) -> None:
+    store, stored = graph
+    store.write_array(f"{prepared.folder('b2', weights[1])}/relations.npy", np.zeros((2, 12), np.float32))
+    with pytest.raises(Conflict, match="2 vectors for 3 relations"):
+        prepared.open_exact(store, "b2", stored, weights[1])
+
+
+def test_the_encoder_is_the_checkpoints_unless_the_settings_name_one(weights: tuple[Path, prepared.Weights]) -> None:
+    network = weights[1].network
+    chosen = prepared.text_encoder(network, GFMSettings(model="x"))
+    assert (chosen.model, chosen.normalise) == ("sentence-transformers/all-mpnet-base-v2", False)
+    own = GFMSettings.model_validate({"model": "x", "text_encoder": {"model": "elsewhere"}})
+    assert prepared.text_encoder(network, own).model == "elsewhere"
+
+
+def test_a_truncated_array_is_damage(
+    graph: tuple[Store, StoredGraph], weights: tuple[Path, prepared.Weights], tmp_path: Path
+) -> None:
+    store, stored = Store(str(tmp_path)), graph[1]
+    prepared.prepare(store, "b1", stored, weights[1], LetterEncoder(), bounded=True)
+    place = tmp_path / prepared.folder("b1", weights[1])
+    cut = place / "states-2.npy"
+    cut.write_bytes(cut.read_bytes()[:-40])
+    with pytest.raises((BadInput, Damaged), match=r"states-2\.npy"):
+        open_background(store, prepared.folder("b1", weights[1]), weights[1].fingerprint, "b1")
