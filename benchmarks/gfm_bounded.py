@@ -25,11 +25,13 @@ import numpy as np
 import torch
 from gfm_exact import queries, skewed_graph
 
-from hybrid_ir.graph.gfm.background import compute, open_background, write
+from hybrid_ir.graph.gfm.background import Background, compute, open_background, write
 from hybrid_ir.graph.gfm.bounded import BoundedGFM
 from hybrid_ir.graph.gfm.config import GFMConfig
 from hybrid_ir.graph.gfm.exact import ExactGFM
 from hybrid_ir.graph.gfm.network import GFM
+from hybrid_ir.graph.gfm.owner import LocalOwners, PartitionOwner
+from hybrid_ir.graph.gfm.projection import Projected
 from hybrid_ir.graph.messages import MessageGraph
 from hybrid_ir.graph.push import push
 from hybrid_ir.graph.rankers import chunk_scores, relevance
@@ -103,12 +105,16 @@ def ask(
     return vectors[graph.relation[at].astype(np.int64)], [{int(node): 1.0} for node in receiver]
 
 
+def alone(graph: MessageGraph, background: Background) -> LocalOwners:
+    return LocalOwners([PartitionOwner(0, graph.nodes, graph, background)], graph.nodes)
+
+
 def curve(given: argparse.Namespace) -> list[dict[str, Any]]:
     rows = []
     for nodes in given.nodes or ([10_000, 30_000] if given.trained else [30_000, 100_000]):
         model, graph, vectors = setting(nodes, given.trained, given.minutes)
         held = mentions(nodes)
-        exact = ExactGFM(model, graph, vectors)
+        exact = ExactGFM(Projected(model, vectors), graph)
         background = compute(exact)
         questions, seeds = ask(graph, vectors, given.queries, given.trained)
         everyone = np.arange(nodes)
@@ -121,7 +127,7 @@ def curve(given: argparse.Namespace) -> list[dict[str, Any]]:
             exact_seconds.append(time.perf_counter() - start)
         rested = exact.score(questions, [{} for _ in seeds]) if given.queries <= 8 else None
         for active in KS:
-            bounded = BoundedGFM(exact, background, active)
+            bounded = BoundedGFM(exact.projected, alone(graph, background), active)
             bounded.score(questions[0], seeds[0])
             seconds, overlap, error, reached = [], [], [], []
             for row, start_seeds in enumerate(seeds):
@@ -160,7 +166,7 @@ def growth(given: argparse.Namespace) -> list[dict[str, Any]]:
     rows = []
     for nodes in given.nodes or [10_000, 30_000, 100_000, 300_000]:
         model, graph, vectors = setting(nodes, False, 0)
-        exact = ExactGFM(model, graph, vectors)
+        exact = ExactGFM(Projected(model, vectors), graph)
         questions, seeds = queries(graph, given.queries)
         exact.score(questions[:1], seeds[:1])
         start = time.perf_counter()
@@ -168,8 +174,10 @@ def growth(given: argparse.Namespace) -> list[dict[str, Any]]:
         exact_seconds = time.perf_counter() - start
         with tempfile.TemporaryDirectory(dir=given.disk) as folder:
             store = Store(folder)
-            write(store, "gfm", exact, "random", str(nodes))
-            bounded = BoundedGFM(exact, open_background(store, "gfm", "random", str(nodes)), given.active)
+            write(store, "gfm", exact, (0, nodes), "random", str(nodes))
+            bounded = BoundedGFM(
+                exact.projected, alone(graph, open_background(store, "gfm", "random", str(nodes))), given.active
+            )
             bounded.score(questions[0], seeds[0])
             seconds = []
             for row, start_seeds in enumerate(seeds):

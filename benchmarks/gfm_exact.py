@@ -31,6 +31,7 @@ from torch import Tensor
 from hybrid_ir.graph.gfm.config import GFMConfig
 from hybrid_ir.graph.gfm.exact import ExactGFM
 from hybrid_ir.graph.gfm.network import GFM
+from hybrid_ir.graph.gfm.projection import Projected
 from hybrid_ir.graph.messages import MessageGraph, message_graph
 
 SIZES = {"small": (10_000, 50_000, 8_000), "large": (100_000, 500_000, 80_000)}
@@ -92,7 +93,7 @@ def one(kind: str, size: str, batch: int, repeat: int, keep: str) -> dict[str, A
         if kind == "plain":
             call: Callable[[], Any] = lambda: plain(model, graph, vectors, questions, seeds).numpy()  # noqa: E731
         else:
-            exact = ExactGFM(model, graph, vectors, "bfloat16" if kind == "ours bf16" else "float32")
+            exact = ExactGFM(Projected(model, vectors, "bfloat16" if kind == "ours bf16" else "float32"), graph)
             call = lambda: exact.score(questions, seeds)  # noqa: E731
         ready = time.perf_counter() - start
         if kind != "plain":

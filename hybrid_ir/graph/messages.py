@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_ir.graph.knowledge_graph import Numbers, indptr
+from hybrid_ir.graph.partition_store import StoredPartition
 from hybrid_ir.graph.store import StoredGraph
 
 INVERSE = "inverse_"
@@ -49,9 +51,27 @@ def message_graph(
 
 
 def messages_of(graph: StoredGraph) -> MessageGraph:
-    """G_ent's triples and synonyms, both ways; chunks take no part (the GFM was trained so)."""
+    """G_ent's triples and synonyms, by entity number."""
     tail = np.repeat(np.arange(graph.entities), np.diff(graph.edge_indptr))
     return message_graph(graph.edge_source, graph.edge_relation, tail, graph.entities, len(graph.relation_names))
+
+
+def messages_of_partition(partition: StoredPartition, relations: int) -> MessageGraph:
+    """One partition's entities as receivers, by position; sources by relabelled id, of any partition."""
+    tails, heads = (np.diff(rows) for rows in (partition.out_indptr, partition.into.indptr))
+    receiver = np.concatenate([np.repeat(np.arange(len(count)), count) for count in (tails, heads)])
+    source = np.concatenate([partition.out_target, partition.into.source]).astype(np.int32)
+    through = np.concatenate([partition.out_relation, partition.into.relation + relations]).astype(np.int32)
+    order = np.lexsort((through, source, receiver))
+    rows = indptr(receiver[order], len(partition.entities))
+    return MessageGraph(rows, source[order], through[order], relations)
+
+
+def joined(parts: Sequence[MessageGraph]) -> MessageGraph:
+    """All partitions' rows as one graph by relabelled id."""
+    rows = np.concatenate([[0], *(np.diff(part.indptr) for part in parts)]).cumsum()
+    source, relation = (np.concatenate([getattr(part, name) for part in parts]) for name in ("source", "relation"))
+    return MessageGraph(rows, source, relation, parts[0].relations)
 
 
 def relation_texts(names: list[str]) -> list[str]:

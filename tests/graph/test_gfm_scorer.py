@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,9 @@ from hybrid_ir.graph import store as graph_store
 from hybrid_ir.graph.gfm import prepared
 from hybrid_ir.graph.gfm.background import open_background
 from hybrid_ir.graph.gfm.bounded import BoundedGFM
+from hybrid_ir.graph.gfm.exact import ExactGFM
 from hybrid_ir.graph.gfm.scorer import GFMScorer
+from hybrid_ir.graph.messages import joined
 from hybrid_ir.graph.store import StoredGraph
 from hybrid_ir.settings import GFMSettings, GraphSettings
 from hybrid_ir.store import Store
@@ -45,7 +48,8 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, StoredGraph]
     store = Store(str(tmp_path_factory.mktemp("root")))
     none = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32)
     made = knowledge_graph.build([triples], [mentions])
-    graph_store.write(store, "builds/b1", made, none, chunk_links.merge([]), 3, GraphSettings())
+    settings = GraphSettings(partitions=2, partitioner="hash")
+    graph_store.write(store, "builds/b1", made, none, chunk_links.merge([]), 3, settings)
     return store, graph_store.open_graph(store, "builds/b1")
 
 
@@ -62,14 +66,16 @@ def test_a_prepared_build_scores_entities_and_the_chunks_that_hold_them(
     store, stored = graph
     held = weights[1]
     with pytest.raises(NotFound, match="prepare-gfm"):
-        prepared.open_exact(store, "b1", stored, held)
+        prepared.open_projected(store, "b1", stored, held)
     prepared.prepare(store, "b1", stored, held, LetterEncoder(), bounded=True)
-    exact = prepared.open_exact(store, "b1", stored, held)
-    background = open_background(store, prepared.folder("b1", held), held.fingerprint, "b1")
-    bounded = BoundedGFM(exact, background, active=2)
+    divided = prepared.open_graph(store, "b1", stored)
+    projected = prepared.open_projected(store, "b1", stored, held)
+    exact = ExactGFM(projected, joined(divided.partitions))
+    bounded = BoundedGFM(projected, prepared.open_owners(store, "b1", held, divided), active=2)
+    ids = divided.labels, divided.numbers
     names = stored.entity_names.to_pylist()
     seeds = {names.index("caves"): 1.0}
-    whole = GFMScorer(stored, LetterEncoder(), exact, None, "softmax")
+    whole = GFMScorer(stored, *ids, LetterEncoder(), lambda: exact, None, "softmax")
     entities, chunks = whole.score(seeds, "what lives in caves?")
     assert entities.shape == (4,)
     assert entities.sum() == pytest.approx(1.0)
@@ -77,7 +83,7 @@ def test_a_prepared_build_scores_entities_and_the_chunks_that_hold_them(
     caves, bats, virus, aspirin = (entities[names.index(n)] for n in ("caves", "bats", "rabies virus", "aspirin"))
     np.testing.assert_allclose(chunks, [caves + bats, bats + virus, aspirin], rtol=1e-5)
     assert not np.allclose(chunks, whole.score(seeds, "another question")[1])
-    near = GFMScorer(stored, LetterEncoder(), exact, bounded, "softmax")
+    near = GFMScorer(stored, *ids, LetterEncoder(), lambda: exact, bounded, "softmax")
     entities, chunks = near.score(seeds, "what lives in caves?")
     assert (entities > 0).sum() == 2
     assert chunks[2] == 0
@@ -93,7 +99,7 @@ def test_vectors_of_another_build_are_refused(
     store, stored = graph
     store.write_array(f"{prepared.folder('b2', weights[1])}/relations.npy", np.zeros((2, 12), np.float32))
     with pytest.raises(Conflict, match="2 vectors for 3 relations"):
-        prepared.open_exact(store, "b2", stored, weights[1])
+        prepared.open_projected(store, "b2", stored, weights[1])
 
 
 def test_the_encoder_is_the_checkpoints_unless_the_settings_name_one(weights: tuple[Path, prepared.Weights]) -> None:
@@ -108,9 +114,11 @@ def test_a_truncated_array_is_damage(
     graph: tuple[Store, StoredGraph], weights: tuple[Path, prepared.Weights], tmp_path: Path
 ) -> None:
     store, stored = Store(str(tmp_path)), graph[1]
+    shutil.copytree(graph[0].path(""), tmp_path, dirs_exist_ok=True)
+    shutil.rmtree(tmp_path / prepared.folder("b1", weights[1]), ignore_errors=True)
     prepared.prepare(store, "b1", stored, weights[1], LetterEncoder(), bounded=True)
     place = tmp_path / prepared.folder("b1", weights[1])
-    cut = place / "states-2.npy"
+    cut = place / "partition-00001" / "states-2.npy"
     cut.write_bytes(cut.read_bytes()[:-40])
     with pytest.raises((BadInput, Damaged), match=r"states-2\.npy"):
-        open_background(store, prepared.folder("b1", weights[1]), weights[1].fingerprint, "b1")
+        open_background(store, prepared.folder("b1", weights[1]), weights[1].fingerprint, "b1", 1)

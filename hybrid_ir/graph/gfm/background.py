@@ -8,8 +8,9 @@ GFM-RAG-8M.  (The first layer's input and aggregate are zero without seeds.)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -33,7 +34,8 @@ class BackgroundInfo(Record):
     """Fingerprint of the checkpoint."""
     graph: str
     """The build whose graph it is of."""
-    nodes: int
+    starts: tuple[int, ...]
+    """The first node of each partition, and after them the number of nodes."""
     dimension: int
     layers: int
 
@@ -58,8 +60,8 @@ def compute(exact: ExactGFM, keep: Callable[[str, int, Bits], None] | None = Non
     ``keep`` is given each array's kind, layer and bits as soon as it is whole, to store it.
     Memory: twice the fp32 states, and the arrays where they are not kept elsewhere.
     """
-    graph, dimension = exact.graph, exact.network.config.dimension
-    layers = exact.network.config.layers
+    graph, config = exact.graph, exact.projected.config
+    dimension, layers = config.dimension, config.layers
     states: list[Bits | None] = [None]
     heard: list[Bits | None] = [None]
     with torch.inference_mode():
@@ -82,26 +84,32 @@ def compute(exact: ExactGFM, keep: Callable[[str, int, Bits], None] | None = Non
     return Background(states, heard)
 
 
-def write(store: Store, folder: str, exact: ExactGFM, weights: str, graph: str) -> dict[str, FileEntry]:
-    """Compute and store under ``folder``; its ``background.json`` comes last."""
+def write(
+    store: Store, folder: str, exact: ExactGFM, starts: Sequence[int], weights: str, graph: str
+) -> dict[str, FileEntry]:
+    """Compute and store under ``folder``, the rows of each partition apart; its ``background.json`` comes last.
+
+    ``starts``: the first node of each partition, and after them the number of nodes.
+    """
     files: dict[str, FileEntry] = {}
 
     def keep(kind: str, layer: int, bits: Bits) -> None:
-        name = f"{folder}/{kind}-{layer}.npy"
-        files[name] = store.write_array(name, bits)
+        for number, (first, end) in enumerate(pairwise(starts)):
+            name = _array(folder, number, kind, layer)
+            files[name] = store.write_array(name, bits[first:end])
 
     compute(exact, keep)
-    config = exact.network.config
+    config = exact.projected.config
     info = BackgroundInfo(
-        weights=weights, graph=graph, nodes=exact.graph.nodes, dimension=config.dimension, layers=config.layers
+        weights=weights, graph=graph, starts=tuple(starts), dimension=config.dimension, layers=config.layers
     )
     name = f"{folder}/background.json"
     files[name] = store.write(name, (info.model_dump_json() + "\n").encode())
     return files
 
 
-def open_background(store: Store, folder: str, weights: str, graph: str) -> Background:
-    """Map a stored background.  Raises NotFound, and Conflict where it is of other weights or another graph."""
+def open_background(store: Store, folder: str, weights: str, graph: str, partition: int = 0) -> Background:
+    """Map one partition's rows.  Raises NotFound, and Conflict where it is of other weights or another graph."""
     name = f"{folder}/background.json"
     if not store.exists(name):
         raise NotFound(f"{store.path(folder)} holds no background; make one, or use the exact mode.")
@@ -110,15 +118,22 @@ def open_background(store: Store, folder: str, weights: str, graph: str) -> Back
         if held != wanted:
             raise Conflict(f"{store.path(folder)} was made with the {what} {held}, not {wanted}; make it again.")
 
+    rows = info.starts[partition + 1] - info.starts[partition]
+
     def array(kind: str, layer: int) -> Bits:
-        found: Bits = store.array(f"{folder}/{kind}-{layer}.npy")
-        if found.shape != (info.nodes, info.dimension) or found.dtype != np.uint16:
-            raise BadInput(f"{store.path(folder)}/{kind}-{layer}.npy: shape {found.shape}, not of this background.")
+        name = _array(folder, partition, kind, layer)
+        found: Bits = store.array(name)
+        if found.shape != (rows, info.dimension) or found.dtype != np.uint16:
+            raise BadInput(f"{store.path(name)}: shape {found.shape}, not of this background.")
         return found
 
     states: list[Bits | None] = [None, *(array("states", layer) for layer in range(1, info.layers + 1))]
     heard: list[Bits | None] = [None, *(array("heard", layer) for layer in range(1, info.layers))]
     return Background(states, heard)
+
+
+def _array(folder: str, partition: int, kind: str, layer: int) -> str:
+    return f"{folder}/partition-{partition:05d}/{kind}-{layer}.npy"
 
 
 def to_bits(rows: NDArray[np.float32]) -> Bits:

@@ -9,39 +9,37 @@ background's bfloat16.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hybrid_ir.graph.gfm.background import Background, from_bits
-from hybrid_ir.graph.gfm.exact import ExactGFM
+from hybrid_ir.graph.gfm.background import Bits, from_bits
+from hybrid_ir.graph.gfm.owner import Owners, Rows
+from hybrid_ir.graph.gfm.projection import Projected, check_seeds
+from hybrid_ir.graph.gfm.walk import walk
 from hybrid_ir.graph.knowledge_graph import Numbers
-from hybrid_ir.graph.push import push
 
 WALK_DAMPING = 0.85
 """Of the walk that picks the active nodes: six layers reach six hops."""
 
 
 class BoundedGFM:
-    """Scores the entities near a query's seeds; shares weights and projections with ``exact``."""
+    """Scores the entities near a query's seeds; walks and rows are the owners', the pass is made here."""
 
-    def __init__(self, exact: ExactGFM, background: Background, active: int, tolerance: float | None = None) -> None:
-        """``active``: K.  ``tolerance``: of the walk that picks them; by default fine enough to reach about 4 K."""
-        self._exact, self._background, self._active = exact, background, active
+    def __init__(self, projected: Projected, owners: Owners, active: int, tolerance: float | None = None) -> None:
+        """``active``: K.  ``tolerance``: of the walk that picks them; by default fine enough to reach a few times K."""
+        self._projected, self._owners, self._active = projected, owners, active
         self._tolerance = tolerance or 0.02 / active
-        degree = np.diff(exact.graph.indptr)
-        self._share = np.repeat(1.0 / np.maximum(degree, 1), degree).astype(np.float32)
 
     def nearest(self, seeds: Mapping[int, float]) -> Numbers:
         """The active nodes, ascending: the seeds and those where a walk from them is most often."""
-        graph = self._exact.graph
-        reached, rank = push(graph.indptr, graph.source, self._share, seeds, WALK_DAMPING, self._tolerance)
+        reached, mass = walk(self._owners, seeds, WALK_DAMPING, self._tolerance)
         wanted = max(self._active, len(seeds))
         if len(reached) > wanted:
-            reached = reached[np.lexsort((reached, -rank))[:wanted]]
+            reached = reached[np.lexsort((reached, -mass))[:wanted]]
         return np.union1d(reached, np.array(list(seeds), np.int64))
 
     def score(self, question: Tensor, seeds: Mapping[int, float]) -> tuple[Numbers, NDArray[np.float32]]:
@@ -50,32 +48,40 @@ class BoundedGFM:
         Nodes that are not active are no candidates: their final state is the background's, whose
         score depends on the question but says nothing of the seeds.
         """
-        self._exact.check(question[None], [seeds])
-        if not seeds:
-            return np.zeros(0, np.int64), np.zeros(0, np.float32)
-        nodes = self.nearest(seeds)
+        check_seeds([seeds], int(self._owners.starts[-1]))
         with torch.inference_mode():
-            q = self._exact.network.question_mlp(question)
-            states = self.states(nodes, q, seeds)
-            return nodes, self._exact.logits(states[:, None], q[None])[:, 0].numpy()
+            q = self._projected.question(question)
+            if not seeds:
+                return np.zeros(0, np.int64), np.zeros(0, np.float32)
+            nodes = self.nearest(seeds)
+            states = self._states(nodes, q, seeds)
+            return nodes, self._projected.logits(states[:, None], q[None])[:, 0].numpy()
 
-    def states(self, nodes: Numbers, q: Tensor, seeds: Mapping[int, float]) -> Tensor:
+    def _states(self, nodes: Numbers, q: Tensor, seeds: Mapping[int, float]) -> Tensor:
         """The last states of ``nodes`` (ascending), shape (nodes, dimension)."""
-        from hybrid_ir.graph.gfm.kernels import aggregate, induced
+        from hybrid_ir.graph.gfm.kernels import aggregate  # compiles with numba: only who scores waits for it
 
-        exact, graph = self._exact, self._exact.graph
-        indptr, source, relation = induced(graph.indptr, graph.source, graph.relation, nodes)
+        rows = self._owners.gather(nodes)
+        indptr = np.concatenate([[0], *(np.diff(part.indptr) for part in rows)]).cumsum()
+        source, relation = (np.concatenate([getattr(part, name) for part in rows]) for name in ("source", "relation"))
         weights = torch.zeros(len(nodes), 1)
         weights[torch.from_numpy(np.searchsorted(nodes, np.array(list(seeds)))), 0] = torch.tensor(
             list(seeds.values()), dtype=torch.float32
         )
         x = x0 = weights * q
         heard = np.empty((len(nodes), 1, x.shape[1]), np.float32)
-        for layer, projected, before, aggregated in zip(
-            exact.layers, exact.projected, self._background.states[:-1], self._background.heard, strict=True
-        ):
-            changed = x if before is None else x - from_bits(before[nodes])
+        for number, layer in enumerate(self._projected.layers):
+            before, aggregated = (_joined(rows, kind, number) for kind in ("states", "heard"))
+            changed = x if before is None else x - before
+            projected = self._projected.relations[number]
             aggregate(indptr, source, relation, projected, changed.numpy()[:, None], 0, heard)
             u = torch.from_numpy(heard[:, 0]) + x0
-            x = layer(x, u if aggregated is None else u + from_bits(aggregated[nodes]))
+            x = layer(x, u if aggregated is None else u + aggregated)
         return x
+
+
+def _joined(rows: Sequence[Rows], kind: str, number: int) -> Tensor | None:
+    """The background of one layer over all owners' active nodes; None where it is zero."""
+    parts: list[Bits | None] = [getattr(part, kind)[number] for part in rows]
+    held = [part for part in parts if part is not None]
+    return from_bits(np.concatenate(held)) if held else None

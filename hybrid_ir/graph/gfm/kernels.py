@@ -36,20 +36,20 @@ def aggregate(indptr: Any, source: Any, relation: Any, projected: Any, states: A
 
 
 @numba.njit(cache=True, nogil=True)
-def induced(indptr: Any, source: Any, relation: Any, active: Any) -> Any:
-    """The messages among ``active`` nodes (ascending): CSR by receiver, sources as places in ``active``.
+def induced(indptr: Any, source: Any, relation: Any, rows: Any, active: Any, nodes: int) -> Any:
+    """The messages that ``rows`` (of this CSR) hear from ``active`` nodes (ascending ids below ``nodes``).
 
-    A node's messages are read through, or where they are many, looked up for each active node: the
-    cost of a hub is bounded by the number of active nodes.
+    CSR by row, sources as places in ``active``.  A row's messages are read through, or where they are
+    many, looked up for each active node: the cost of a hub is bounded by the number of active nodes.
     """
     count = len(active)
-    place = np.zeros(len(indptr) - 1, np.int32)  # pages that are not touched cost nothing
+    place = np.zeros(nodes, np.int32)  # pages that are not touched cost nothing
     for i in range(count):
         place[active[i]] = i + 1
-    rows = np.zeros(count + 1, np.int64)
+    starts = np.zeros(len(rows) + 1, np.int64)
     sources, relations = [np.int32(0)], [np.int32(0)]  # typed by their first, which is taken off below
-    for i in range(count):
-        first, end = indptr[active[i]], indptr[active[i] + 1]
+    for i in range(len(rows)):
+        first, end = indptr[rows[i]], indptr[rows[i] + 1]
         if end - first > 16 * count:
             for j in range(count):
                 at = first + np.searchsorted(source[first:end], active[j])
@@ -63,5 +63,22 @@ def induced(indptr: Any, source: Any, relation: Any, active: Any) -> Any:
                 if j:
                     sources.append(np.int32(j - 1))
                     relations.append(relation[at])
-        rows[i + 1] = len(sources) - 1
-    return rows, np.array(sources)[1:], np.array(relations)[1:]
+        starts[i + 1] = len(sources) - 1
+    return starts, np.array(sources)[1:], np.array(relations)[1:]
+
+
+@numba.njit(cache=True, nogil=True)
+def push_rows(indptr: Any, source: Any, rows: Any, part: Any, nodes: int) -> Any:
+    """What the neighbours of ``rows`` are given, ``part`` along each edge: (ids, each once; their sums)."""
+    mass = np.zeros(nodes, np.int64)  # pages that are not touched cost nothing
+    reached = [np.int64(0)]
+    for i in range(len(rows)):
+        if part[i] == 0:
+            continue
+        for at in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            other = source[at]
+            if mass[other] == 0:
+                reached.append(np.int64(other))
+            mass[other] += part[i]
+    found = np.array(reached)[1:]
+    return found, mass[found]

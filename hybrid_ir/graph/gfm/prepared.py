@@ -14,13 +14,18 @@ from torch import Tensor
 
 from hybrid_ir import encoders
 from hybrid_ir.errors import Conflict, NotFound
-from hybrid_ir.graph.gfm import background, checkpoint
+from hybrid_ir.graph.gfm import checkpoint
 from hybrid_ir.graph.gfm.background import open_background
+from hybrid_ir.graph.gfm.background import write as write_background
 from hybrid_ir.graph.gfm.bounded import BoundedGFM
 from hybrid_ir.graph.gfm.exact import ExactGFM
 from hybrid_ir.graph.gfm.network import GFM
+from hybrid_ir.graph.gfm.owner import LocalOwners, PartitionOwner
+from hybrid_ir.graph.gfm.projection import Products, Projected
 from hybrid_ir.graph.gfm.scorer import GFMScorer
-from hybrid_ir.graph.messages import messages_of, relation_texts
+from hybrid_ir.graph.knowledge_graph import Numbers
+from hybrid_ir.graph.messages import MessageGraph, joined, messages_of_partition, relation_texts
+from hybrid_ir.graph.partition_store import open_partition, open_relabelled, read_partitions
 from hybrid_ir.graph.store import StoredGraph
 from hybrid_ir.index import layout
 from hybrid_ir.roles import Encoder
@@ -72,19 +77,41 @@ def encode_relations(graph: StoredGraph, encoder: Encoder) -> Tensor:
     return torch.from_numpy(np.concatenate(parts))
 
 
+@dataclass(frozen=True)
+class PreparedGraph:
+    """G_ent of a build in relabelled ids, partition by partition."""
+
+    partitions: list[MessageGraph]
+    starts: tuple[int, ...]
+    numbers: Numbers
+    """Relabelled id -> entity number."""
+    labels: Numbers
+    """Entity number -> relabelled id."""
+
+
+def open_graph(store: Store, build_id: str, graph: StoredGraph) -> PreparedGraph:
+    place = layout.build(build_id)
+    division = read_partitions(store, place)
+    parts = [open_partition(store, place, number) for number in range(division.count)]
+    messages = [messages_of_partition(part, len(graph.relation_names)) for part in parts]
+    numbers = np.concatenate([part.entities for part in parts])
+    return PreparedGraph(messages, division.starts, numbers, open_relabelled(store, place))
+
+
 def prepare(store: Store, build_id: str, graph: StoredGraph, weights: Weights, encoder: Encoder, bounded: bool) -> None:
     """Write what :func:`open_scorer` reads; what stands already is not made again."""
     place = folder(build_id, weights)
     if not store.exists(f"{place}/relations.npy"):
         store.write_array(f"{place}/relations.npy", encode_relations(graph, encoder).numpy())
     if bounded and not store.exists(f"{place}/background.json"):
-        exact = open_exact(store, build_id, graph, weights)
-        background.write(store, place, exact, weights.fingerprint, build_id)
+        held = open_graph(store, build_id, graph)
+        exact = ExactGFM(open_projected(store, build_id, graph, weights), joined(held.partitions))
+        write_background(store, place, exact, held.starts, weights.fingerprint, build_id)
 
 
-def open_exact(
-    store: Store, build_id: str, graph: StoredGraph, weights: Weights, products: str = "float32"
-) -> ExactGFM:
+def open_projected(
+    store: Store, build_id: str, graph: StoredGraph, weights: Weights, products: Products = "float32"
+) -> Projected:
     """Raises NotFound where the build was not prepared for these weights, Conflict where it does not fit."""
     name = f"{folder(build_id, weights)}/relations.npy"
     if not store.exists(name):
@@ -98,16 +125,34 @@ def open_exact(
             f"{store.path(name)} holds {len(vectors)} vectors for {len(graph.relation_names)} relations; delete its "
             "folder and run hybrid-ir prepare-gfm again."
         )
-    return ExactGFM(weights.network, messages_of(graph), vectors, products)  # type: ignore[arg-type]
+    return Projected(weights.network, vectors, products)
+
+
+def open_owners(store: Store, build_id: str, weights: Weights, held: PreparedGraph) -> LocalOwners:
+    """All partitions in this process, their backgrounds mapped.  Raises NotFound where there is no background."""
+    owners = [
+        PartitionOwner(
+            held.starts[number],
+            held.starts[-1],
+            messages,
+            open_background(store, folder(build_id, weights), weights.fingerprint, build_id, number),
+        )
+        for number, messages in enumerate(held.partitions)
+    ]
+    return LocalOwners(owners, held.starts[-1])
 
 
 def open_scorer(store: Store, build_id: str, graph: StoredGraph, settings: GFMSettings) -> GFMScorer:
     """The graph path's scorer over a prepared build.  Raises NotFound where something is not prepared."""
     weights = Weights.of(settings.model)
     encoder = encoders.load(text_encoder(weights.network, settings))
-    exact = open_exact(store, build_id, graph, weights, settings.products)
+    held = open_graph(store, build_id, graph)
+    projected = open_projected(store, build_id, graph, weights, settings.products)
     bounded = None
     if settings.mode == "bounded":
-        held = open_background(store, folder(build_id, weights), weights.fingerprint, build_id)
-        bounded = BoundedGFM(exact, held, settings.active)
-    return GFMScorer(graph, encoder, exact, bounded, settings.ranker)
+        bounded = BoundedGFM(projected, open_owners(store, build_id, weights, held), settings.active)
+
+    def exact() -> ExactGFM:
+        return ExactGFM(projected, joined(held.partitions))
+
+    return GFMScorer(graph, held.labels, held.numbers, encoder, exact, bounded, settings.ranker)

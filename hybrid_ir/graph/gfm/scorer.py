@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from hybrid_ir.graph.gfm.bounded import BoundedGFM
 from hybrid_ir.graph.gfm.exact import ExactGFM
+from hybrid_ir.graph.gfm.projection import check_seeds
 from hybrid_ir.graph.knowledge_graph import Numbers
 from hybrid_ir.graph.rankers import Ranker, chunk_scores, relevance
 from hybrid_ir.graph.store import StoredGraph
@@ -33,10 +35,26 @@ class GFMScorer:
     """See :class:`hybrid_ir.roles.GraphScorer`."""
 
     def __init__(
-        self, graph: StoredGraph, encoder: Encoder, exact: ExactGFM, bounded: BoundedGFM | None, ranker: Ranker
+        self,
+        graph: StoredGraph,
+        labels: Numbers,
+        numbers: Numbers,
+        encoder: Encoder,
+        exact: Callable[[], ExactGFM],
+        bounded: BoundedGFM | None,
+        ranker: Ranker,
     ) -> None:
-        """``bounded``: None for the exact mode.  ``encoder``: of questions, as the weights were trained with."""
-        self._graph, self._encoder, self._exact, self._bounded, self._ranker = graph, encoder, exact, bounded, ranker
+        """``labels``: entity number -> the passes' ids, ``numbers``: back.  ``bounded``: None for the exact mode.
+        ``exact`` opens the whole graph: called when it is first needed, in the bounded mode for an audit.
+
+        ``encoder``: of questions, as the weights were trained with.
+        """
+        self._graph, self._labels, self._numbers = graph, labels, numbers
+        self._encoder, self._open_exact, self._bounded, self._ranker = encoder, exact, bounded, ranker
+
+    @cached_property
+    def _exact(self) -> ExactGFM:
+        return self._open_exact()
 
     def score(self, seeds: Mapping[int, float], query: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Relevance of entities, shape (entities,), and of chunks, shape (chunks,); no seeds: all zero."""
@@ -56,16 +74,20 @@ class GFMScorer:
         everyone, exact = self._logits(seeds, query, None)
         best, wanted = self._top(entities, logits), self._top(everyone, exact)
         spread = float(exact.std()) or 1.0
-        error = float(np.abs(logits - exact[entities]).mean()) / spread if len(entities) else 0.0
+        error = float(np.abs(logits - exact[self._labels[entities]]).mean()) / spread if len(entities) else 0.0
         return Audit(error, len(best & wanted) / len(wanted) if wanted else 1.0)
 
     def _logits(
         self, seeds: Mapping[int, float], query: str, bounded: BoundedGFM | None
     ) -> tuple[Numbers, NDArray[np.float32]]:
+        """Entities by number, and their logits."""
+        check_seeds([seeds], self._graph.entities)
         question = torch.from_numpy(self._encoder.encode_queries([query]))
+        labelled = {int(self._labels[entity]): weight for entity, weight in seeds.items()}
         if bounded is not None:
-            return bounded.score(question[0], seeds)
-        return np.arange(self._graph.entities), self._exact.score(question, [seeds])[0]
+            ids, logits = bounded.score(question[0], labelled)
+            return self._numbers[ids], logits
+        return self._numbers, self._exact.score(question, [labelled])[0]
 
     def _rank(
         self, entities: Numbers, logits: NDArray[np.float32]
