@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from difflib import SequenceMatcher
 
 from hybrid_ir.extraction.plurals import singular
 
@@ -35,16 +36,24 @@ _SIGN = re.compile(r"(?<=\d)-(?=$|[ /)])")  # CD4-: no hyphen
 _JOIN = re.compile(r"""[\s\-_.,:;/\\'"’‘“”()\[\]{}*&#@!?|·•…‐-―]+""")
 
 _TOKEN = re.compile(r"[^\W_]+")
+_SYMBOL = re.compile(r"[A-Z]{2,5}s?")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _STEREO = frozenset("dlrsnomp")
 """Letters before a hyphen that say how a molecule is built: (R)-warfarin is warfarin."""
+_ALIKE = 0.75
 _LONGEST_NAME = 8
 """Words; longer is a sentence, which may hold numbers that its entity has not."""
 
 ENGLISH_SYMBOLS = frozenset("cat was rest set met kit march ace fat cap face impact large max hip can aim ran".split())
 """English words that are something else in capitals, the symbol of a gene or a test: there case tells the two apart."""
 
-_PREFIXES = (("hyper", "hypo"), ("tachy", "brady"), ("pre", "post"), ("intra", "extra"), ("macro", "micro"))
+_PREFIXES = tuple(
+    (one, other)
+    for group in ("hyper hypo", "tachy brady", "pre post", "intra extra", "macro micro", "mono di tri tetra")
+    for one in group.split()
+    for other in group.split()
+    if one != other
+)
 _CONTRARIES = tuple(
     pair.split("/")
     for pair in """acute/chronic systolic/diastolic agonist/antagonist agonist/inhibitor agonist/blocker
@@ -83,7 +92,17 @@ def may_be_same(mention: str, entity: str) -> bool:
     """Whether nothing in the two names says that they are different things, however near their vectors."""
     asked, held = designators(mention), designators(entity)
     agree = held <= asked if mention.count(" ") >= _LONGEST_NAME else held == asked
-    return agree and not opposed(mention, entity)
+    if not agree or opposed(mention, entity):
+        return False
+    # What PAH is near to by its letters is no kin of it; but "HIV infection" may be called an infection.
+    symbols, held_symbols = _symbols(mention), _symbols(entity)
+    must_share = symbols and (held_symbols or " " not in mention)
+    return not must_share or bool(symbols & _words(entity))
+
+
+def alike(a: str, b: str) -> bool:
+    """Do two names share a word, or most of their letters in order (``tobramicyn``, ``tobramycin``)?"""
+    return bool(_words(a) & _words(b)) or SequenceMatcher(None, key(a), key(b), autojunk=False).ratio() >= _ALIKE
 
 
 def designators(name: str) -> frozenset[str]:
@@ -101,13 +120,22 @@ def designators(name: str) -> frozenset[str]:
 
 def opposed(a: str, b: str) -> bool:
     """Does one name say the contrary of the other?  ``hypokalaemia`` and ``hyperkalaemia`` are near by vector."""
-    words = [{singular(word) for word in _TOKEN.findall(_american(name.lower()))} for name in (a, b)]
-    ones, others = words[0] - words[1], words[1] - words[0]
-    for pair in _PREFIXES:
-        for here, there in (pair, pair[::-1]):
-            if any(there + one.removeprefix(here) in others for one in ones if one.startswith(here)):
-                return True
+    ones, others = _words(a) - _words(b), _words(b) - _words(a)
+    if "non" in ones | others:  # non-Hodgkin lymphoma
+        return True
+    for here, there in _PREFIXES:
+        if any(there + one.removeprefix(here) in others for one in ones if one.startswith(here)):
+            return True
     return any((x in ones and y in others) or (y in ones and x in others) for x, y in _CONTRARIES)
+
+
+def _symbols(name: str) -> set[str]:
+    """Short words in capitals, in small letters: ``tpo``, ``cfc`` in ``CFCs``."""
+    return {singular(word.lower()) for word in _TOKEN.findall(name) if _SYMBOL.fullmatch(word)}
+
+
+def _words(name: str) -> set[str]:
+    return {singular(word) for word in _TOKEN.findall(_american(name.lower()))}
 
 
 def _american(text: str) -> str:

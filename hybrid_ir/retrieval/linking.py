@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hybrid_ir.dense.index import DenseIndex
 from hybrid_ir.extraction.names import canonical
 from hybrid_ir.extraction.synonyms import Synonyms
-from hybrid_ir.extraction.variants import key, may_be_same, same_case
+from hybrid_ir.extraction.variants import alike, key, may_be_same, same_case
 from hybrid_ir.records import EntityLink, Match
 from hybrid_ir.roles import Encoder
 from hybrid_ir.settings import LinkerSettings
@@ -56,12 +56,13 @@ class Linker:
     def link_many(self, mentions: Sequence[str], top_n: int | None = None) -> list[list[tuple[EntityLink, int]]]:
         """Up to ``top_n`` links a mention (as the settings say where None), best first, each with its entity's number.
 
-        A mention that links to nothing has one link, to None, with the number -1.  All mentions
-        that need a vector are encoded in one call, so give those of several queries at once.
+        A mention that names an entity links to that one alone: its neighbours would be noise.  One
+        that links to nothing has one link, to None, with the number -1.  All mentions that need a
+        vector are encoded in one call, so give those of several queries at once.
         """
         wanted = top_n or self._settings.top_n
         found = [self._by_name(mention) for mention in mentions]
-        open_ = [i for i, links in enumerate(found) if sum(sure == 1.0 for sure, _ in links.values()) < wanted]
+        open_ = [i for i, links in enumerate(found) if not any(sure == 1.0 for sure, _ in links.values())]
         nearest = self._by_vector([mentions[i] for i in open_], wanted)
         missed: dict[int, float] = {}
         for i, (links, below) in zip(open_, nearest, strict=True):
@@ -92,9 +93,8 @@ class Linker:
         found: Found = {}
         for other, sure in self._synonyms.of(mention).items():
             entity = self._spelled(other, None)
-            if entity is None or (sure < 1.0 and not self._may_be_same(mention, self._names[entity])):
-                continue
-            found[entity] = (max(sure, found.get(entity, (0.0, None))[0]), "alias")
+            if entity is not None:
+                found[entity] = (max(sure, found.get(entity, (0.0, None))[0]), "alias")
         return found
 
     def _spelled(self, folded: str, mention: str | None) -> int | None:
@@ -115,13 +115,15 @@ class Linker:
             for score, n in zip(row_scores.tolist(), row_ids.tolist(), strict=True):
                 if n < 0 or score < self._settings.floor or len(near) == wanted:
                     break
-                if self._may_be_same(mention, self._names[n]):
+                if self._near_enough(mention, self._names[n], score):
                     near[n] = (min(score, 1.0), "nearest")
             result.append((near, max(float(row_scores[0]), 0.0) if row_ids[0] >= 0 else 0.0))
         return result
 
-    def _may_be_same(self, mention: str, entity: str) -> bool:
-        return not self._settings.numbers_must_match or (may_be_same(mention, entity) and same_case(mention, entity))
+    def _near_enough(self, mention: str, entity: str, similarity: float) -> bool:
+        if self._settings.numbers_must_match and not (may_be_same(mention, entity) and same_case(mention, entity)):
+            return False
+        return similarity >= self._settings.unlike_floor or alike(mention, entity)
 
     @cached_property
     def _spellings(self) -> _Spellings:

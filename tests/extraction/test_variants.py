@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybrid_ir.extraction.names import canonical
-from hybrid_ir.extraction.variants import designators, key, may_be_same, opposed, same_case
+from hybrid_ir.extraction.variants import alike, designators, key, may_be_same, opposed, same_case
 
 
 @pytest.mark.parametrize(
@@ -98,6 +98,11 @@ def test_case_tells_apart_only_what_is_an_english_word():
         ("tachycardia", "bradycardia"),
         ("H2 receptor agonists", "H2 receptor antagonist"),
         ("acute pancreatitis", "chronic pancreatitis"),
+        ("Hodgkin lymphoma", "non-Hodgkin lymphoma"),
+        ("adenosine triphosphate", "adenosine diphosphate"),
+        ("PAH", "PAP"),
+        ("CFCs", "COCs"),
+        ("TPO antibody", "TSH receptor antibody"),
     ],
 )
 def test_siblings_and_contraries_are_not_the_same(mention, entity):
@@ -115,6 +120,9 @@ def test_siblings_and_contraries_are_not_the_same(mention, entity):
         ("virus of rabies", "rabies virus"),
         ("type II diabetes", "diabetes of type 2"),
         ("hypertension", "arterial hypertension"),
+        ("HIV", "HIV infection"),
+        ("HIV infection", "infection"),
+        ("NSAIDs", "NSAID use"),
         ("Which drug did the 65-year-old man take for his high blood pressure?", "blood pressure"),
     ],
 )
@@ -126,3 +134,11 @@ def test_contraries_need_the_same_stem():
     assert opposed("hypoglycaemia", "hyperglycemia")
     assert not opposed("hypoglycaemia", "hyperkalaemia")
     assert not opposed("hypothyroidism", "hypothyroidism and hyperthyroidism")
+
+
+def test_alike_are_names_that_share_a_word_or_most_letters():
+    assert alike("tobramicyn", "tobramycin")
+    assert alike("viral hepatitis", "hepatitis of bats")
+    assert alike("diabetic", "diabetes")
+    assert not alike("cystitis", "gastritis")
+    assert not alike("burkitt", "bupropion")

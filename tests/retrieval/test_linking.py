@@ -128,8 +128,9 @@ def test_all_mentions_are_encoded_in_one_call(linker):
 
 def test_several_links_a_mention_best_first(linker_of):
     linker = linker_of(["rabies virus", "rabies vaccine", "rabies", "bat"], top_n=3)
-    (links, none) = linker.link_many(["rabies virus", "quantum chromodynamics"])
+    (links, none, named) = linker.link_many(["virus of rabies", "quantum chromodynamics", "rabies"])
     assert [link.entity for link, _ in links][:2] == ["rabies virus", "rabies"]
+    assert [link.entity for link, _ in named] == ["rabies"]  # its neighbours would be noise
     similarities = [link.similarity for link, _ in links]
     assert similarities == sorted(similarities, reverse=True)
     assert all(similarity >= 0.55 for similarity in similarities)
@@ -141,8 +142,8 @@ def test_the_seed_of_each_link_is_its_similarity(linker_of):
     linker = linker_of(["rabies virus", "rabies", "bat"], top_n=2)
     scorer = Scorer()
     path = GraphPath(linker, scorer, NoMentions(), np.array([1, 1, 1]), GraphPathSettings(seed_by_document_count=False))
-    ranking = path.rank_now(Query(text="?", entities=("rabies virus",)), 5)
-    assert scorer.seeds == {number: link.similarity for link, number in linker.link_many(["rabies virus"])[0]}
+    ranking = path.rank_now(Query(text="?", entities=("virus of rabies",)), 5)
+    assert scorer.seeds == {number: link.similarity for link, number in linker.link_many(["virus of rabies"])[0]}
     assert [link.similarity for link in ranking.links] == list(scorer.seeds.values())
     assert len(scorer.seeds) == 2
 
@@ -154,7 +155,7 @@ def test_no_mentions_and_no_entities(linker, word_encoder, tmp_path):
 
 
 class Scorer:
-    def score(self, seeds):
+    def score(self, seeds, query=""):
         self.seeds = seeds
         return np.zeros(len(NAMES), np.float32), np.array([0.1, 0, 0.3, 0.1], np.float32)
 
