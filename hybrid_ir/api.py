@@ -13,8 +13,11 @@ from hybrid_ir.reasoning import loop
 from hybrid_ir.reasoning.events import Event, Finished
 from hybrid_ir.reasoning.question import check_question
 from hybrid_ir.records import Answer, Chunk, PathName, Question, Retrieval
+from hybrid_ir.retrieval import explanation
+from hybrid_ir.retrieval.comparison import Comparison, compare
+from hybrid_ir.retrieval.explanation import Explanation
 from hybrid_ir.retrieval.retriever import FusedRetriever
-from hybrid_ir.roles import Query, RetrievalPath
+from hybrid_ir.roles import Query
 
 T = TypeVar("T")
 
@@ -27,14 +30,32 @@ class HybridIR:
 
     @cached_property
     def retriever(self) -> FusedRetriever:
-        paths: dict[PathName, RetrievalPath] = {"graph": self.index.graph_path, "dense": self.index.dense_path}
-        return FusedRetriever(paths, self.index.chunks, self.index.settings.fusion)
+        return FusedRetriever(self.index.paths, self.index.chunks, self.index.settings.fusion)
 
     def retrieve(
         self, query: str, k: int = 10, paths: Sequence[PathName] | None = None, entities: Sequence[str] = ()
     ) -> Retrieval:
         """The k best chunks for one query.  ``entities`` saves looking for them in the text."""
         return _run(self.retriever.retrieve(Query(text=query, entities=tuple(entities)), k, paths))
+
+    def compare(
+        self,
+        query: str,
+        k: int = 10,
+        paths: Sequence[PathName] | None = None,
+        entities: Sequence[str] = (),
+        explain: str | None = None,
+    ) -> tuple[Comparison, Explanation | None]:
+        """The paths side by side, those not fused included; ``explain``: a chunk id, to say what brought that chunk."""
+        asked = Query(text=query, entities=tuple(entities))
+
+        async def run() -> tuple[Comparison, Explanation | None]:
+            found, ranked = await compare(self.retriever, self.index.chunks, asked, k, paths)
+            if explain is None:
+                return found, None
+            return found, await asyncio.to_thread(explanation.explain, self.index, asked, explain, found, ranked)
+
+        return _run(run())
 
     def ask(
         self,

@@ -156,18 +156,25 @@ def retrieve(
     k: Annotated[int, typer.Option("--k", help="How many chunks.")] = 10,
     paths: Paths = None,
     entity: Annotated[list[str] | None, typer.Option(help="Start the graph path here; may be repeated.")] = None,
+    explain: Annotated[str | None, typer.Option(help="A chunk's id: say what each path saw in it.")] = None,
     config: Config = None,
     json_: AsJson = False,
 ) -> None:
-    """Show the chunks that the two paths bring for a query, and their fused ranking."""
+    """Show the chunks that each path brings for a query, side by side, and their fused ranking.
+
+    Without --paths those of the setting fusion.paths are fused, and the others shown beside them.
+    """
     import hybrid_ir
     from hybrid_ir import render
 
-    found = hybrid_ir.open(root, config).retrieve(query, k, _paths(paths), entity or ())
+    found, why = hybrid_ir.open(root, config).compare(query, k, _paths(paths), entity or (), explain)
     if json_:
-        print_json(found.model_dump(mode="json"))
-    else:
-        typer.echo(render.retrieval(found))
+        compared = found.model_dump(mode="json")
+        print_json({**compared.pop("retrieval"), "comparison": compared, "explanation": why})
+        return
+    typer.echo(render.comparison(found))
+    if why is not None:
+        typer.echo("\n" + render.explanation(why))
 
 
 @app.command()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from textwrap import shorten, wrap
 
 from hybrid_ir.records import Answer, Chunk, Evidence, PathName, Retrieval, Statement, SubAnswer
+from hybrid_ir.retrieval.comparison import Comparison
+from hybrid_ir.retrieval.explanation import Explanation
 
 WIDTH = 100
 
@@ -15,17 +17,82 @@ def answer(found: Answer) -> str:
     return "\n".join(_answer(found))
 
 
-def retrieval(found: Retrieval) -> str:
-    """A ranked list, with each chunk's rank on each path."""
-    lines = list(_links(found, ""))
-    for place, item in enumerate(found.evidence, start=1):
-        lines.append(f"{place:>3}. {_where(item.chunk)}  [{_paths(item)}]  {item.score:.4f}")
-        lines += [f"     {line}" for line in wrap(shorten(item.chunk.text, 300, placeholder=" …"), WIDTH - 5)]
-    if not found.evidence:
-        lines.append("Nothing was found.")
-    if found.degraded:
-        lines.append(f"degraded: the {' and the '.join(found.degraded)} path did not serve")
-    return "\n".join(lines)
+def comparison(found: Comparison) -> str:
+    """A table of chunks with their rank in the fused list and in each path's own, then the texts of the fused."""
+    return "\n".join(_comparison(found))
+
+
+def explanation(found: Explanation) -> str:
+    """What each path saw in one chunk."""
+    return "\n".join(_explanation(found))
+
+
+def _comparison(found: Comparison) -> Iterator[str]:
+    yield from _links(found.retrieval, "")
+    if not found.chunks:
+        yield "Nothing was found."
+    else:
+        looked_at = [path for path in found.shown if path not in found.fused]
+        beside = f"; {_and(looked_at)} beside it" if looked_at else ""
+        yield f"fused: {_and(found.fused)}{beside}.  A path's column is the rank in its own list; - where it has none."
+        yield "".join(f"{name:>7}" for name in ("fused", *found.shown)) + "  chunk"
+        for row in found.chunks:
+            ranks = (row.paths[path].rank if path in row.paths else "-" for path in found.shown)
+            columns = "".join(f"{value:>7}" for value in (row.place or "-", *ranks))
+            yield _cut(f"{columns}  {_where(row.chunk)}")
+        yield ""
+        for place, item in enumerate(found.retrieval.evidence, start=1):
+            yield _cut(f"{place:>3}. {_where(item.chunk)}")
+            yield from (f"     {line}" for line in wrap(shorten(item.chunk.text, 280, placeholder=" …"), WIDTH - 5))
+    if found.retrieval.degraded:
+        yield f"degraded: the {' and the '.join(found.retrieval.degraded)} path did not serve"
+
+
+def _explanation(found: Explanation) -> Iterator[str]:
+    yield _cut(f"Why {_where(found.chunk)}")
+    fused = found.fused
+    place = f"place {fused.place}" if fused.place else "not among the places shown"
+    parts = " + ".join(f"{value:.4f} ({path})" for path, value in fused.terms.items())
+    yield f"fused: {place}, score {fused.score:.4f}{' = ' + parts if len(fused.terms) > 1 else ''}"
+
+    def ranked(rank: int | None) -> str:
+        return f"rank {rank}" if rank else f"not among its first {found.list_length}"
+
+    if found.graph is not None:
+        graph = found.graph
+        yield f"graph: {ranked(graph.rank)}" + (f", score {graph.score:.3g}" if graph.score is not None else "")
+        links = [
+            f"{link.mention} -> {link.entity} ({link.similarity:.2f}{', ' + link.match if link.match else ''})"
+            if link.entity
+            else f"{link.mention} -> nothing (nearest {link.similarity:.2f})"
+            for link in graph.links
+        ]
+        yield from _listed("links", links)
+        yield from _listed("starts from", [f"{seed.entity} {seed.weight:.3g}" for seed in graph.seeds])
+        mentions = [f"{mention.entity} {mention.score:.3g} (no. {mention.place})" for mention in graph.mentions]
+        yield from _listed("mentions of the chunk, by score", mentions or ["none with a score"])
+    if found.dense is not None:
+        yield f"dense: {ranked(found.dense.rank)}, similarity {found.dense.similarity:.3f}"
+    if found.sparse is not None:
+        sparse = found.sparse
+        yield f"sparse: {ranked(sparse.rank)}, score {sparse.score:.3f}"
+        for part in sparse.terms:
+            holds = f"{part.count} here, in {part.chunks} chunks, idf {part.idf:.2f}"
+            yield _cut(f"  {part.score:>7.3f}  {part.term:<24} {holds}")
+        if not sparse.terms:
+            yield "  no term of the query is in the index"
+
+
+def _listed(name: str, items: Sequence[str]) -> Iterator[str]:
+    yield from wrap(f"{name}: {', '.join(items)}", WIDTH, initial_indent="  ", subsequent_indent="    ")
+
+
+def _and(names: Sequence[str]) -> str:
+    return " and ".join(names)
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= WIDTH else f"{line[: WIDTH - 2]} …"
 
 
 def _answer(found: Answer) -> Iterator[str]:

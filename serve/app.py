@@ -19,6 +19,7 @@ from serve.errors import RETRY_AFTER_S
 from serve.graph_scorer import GraphScorer
 from serve.reasoner import Reasoner
 from serve.schemas import MAX_DEADLINE_S
+from serve.sparse_scorer import SparseScorer
 
 HEALTH_CHECK_PERIOD_S = 10.0
 HEALTH_CHECK_TIMEOUT_S = 60.0
@@ -45,7 +46,9 @@ def build(args: ServeArguments) -> Application:
 
 
 def application(root: str, settings: Settings | None = None, build_id: str | None = None) -> Application:
-    """Four deployments, all pinned to one build: the id is resolved here, once.
+    """A scorer for each path that the build has, the reasoner and the controller, all pinned to one build.
+
+    The id is resolved here, once.
 
     Raises where the root holds no such build or the settings do not fit it.
     """
@@ -58,11 +61,11 @@ def application(root: str, settings: Settings | None = None, build_id: str | Non
     def deployment(kind: Callable[..., Any], field: str) -> Deployment:
         return serve.deployment(name=kind.__name__, **options(field, getattr(wanted, field), longest))(kind)
 
-    graph_scorer = deployment(GraphScorer, "graph_scorer").bind(*pinned)
-    dense_scorer = deployment(DenseScorer, "dense_scorer").bind(*pinned)
+    kinds = {"graph": GraphScorer, "dense": DenseScorer, "sparse": SparseScorer}
+    scorers = {name: deployment(kinds[name], f"{name}_scorer").bind(*pinned) for name in index.path_names}
     reasoner = deployment(Reasoner, "reasoner").bind(*pinned)
     ingress = deployment(serve.ingress()(Controller), "controller")
-    return ingress.bind(*pinned, graph_scorer=graph_scorer, dense_scorer=dense_scorer, reasoner=reasoner)
+    return ingress.bind(*pinned, scorers=scorers, reasoner=reasoner)
 
 
 def options(name: str, settings: DeploymentSettings, longest_request_s: float) -> dict[str, Any]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI
 from ray.serve.handle import DeploymentHandle
 
 from hybrid_ir.opened import open_index
+from hybrid_ir.records import PathName
 from hybrid_ir.settings import Settings
 from serve.api import create_app
 from serve.handles import HandlePath, HandleReasoner
@@ -22,21 +24,20 @@ class Controller:
         root: str,
         build_id: str,
         settings: Settings,
-        graph_scorer: DeploymentHandle[Any],
-        dense_scorer: DeploymentHandle[Any],
+        scorers: Mapping[PathName, DeploymentHandle[Any]],
         reasoner: DeploymentHandle[Any],
     ) -> None:
+        """``scorers``: one for each path of the build."""
         index = open_index(root, settings, build_id)
-        graph = HandlePath(graph_scorer, build_id, "graph scorer")
-        dense = HandlePath(dense_scorer, build_id, "dense scorer")
+        paths = {name: HandlePath(scorer, build_id, f"{name} scorer") for name, scorer in scorers.items()}
         thinker = HandleReasoner(reasoner, build_id)
         self._service = Service(
             manifest=index.manifest,
             settings=index.settings,
             chunks=index.chunks,
-            paths={"graph": graph, "dense": dense},
+            paths=paths,
             reasoner=thinker,
-            checks={"graph scorer": graph.ready, "dense scorer": dense.ready, "reasoner": thinker.ready},
+            checks={f"{name} scorer": path.ready for name, path in paths.items()} | {"reasoner": thinker.ready},
         )
 
     def __serve_build_asgi_app__(self) -> FastAPI:

@@ -141,7 +141,8 @@ def _start_ray(settings: ServeSettings, elsewhere: bool) -> None:
     if elsewhere:
         ray.init(**quiet)
         return
-    kinds = (settings.controller, settings.graph_scorer, settings.dense_scorer, settings.reasoner)
+    scorers = (settings.graph_scorer, settings.dense_scorer, settings.sparse_scorer)
+    kinds = (*scorers, settings.controller, settings.reasoner)
     asked = sum(kind.num_cpus * max(kind.min_replicas, kind.max_replicas) for kind in kinds)
     ray.init(
         address="local",

@@ -26,6 +26,8 @@ def _unicode(text: str) -> str:
 
 Text = Annotated[str, AfterValidator(_unicode)]
 
+_PATHS = "Retrieval paths to use, of `graph`, `dense` and `sparse`; absent: those of the setting `fusion.paths`."
+
 
 class _Body(BaseModel):
     """An unknown field is an error that names it."""
@@ -55,7 +57,7 @@ class AnswerRequest(_Body):
     rounds: Annotated[int, Field(ge=1, le=10, description="Most rounds of the retrieve-reason loop.")] | None = None
     sub_questions: Annotated[int, Field(ge=1, le=10, description="Most sub-questions a round.")] | None = None
     top_k: Annotated[int, Field(ge=1, le=100, description="Chunks of evidence a sub-question.")] | None = None
-    paths: list[Text] | None = Field(None, description="Retrieval paths to use, `graph` and `dense`; absent: all.")
+    paths: list[Text] | None = Field(None, description=_PATHS)
     deadline_s: (
         Annotated[float, Field(gt=0, le=MAX_DEADLINE_S, allow_inf_nan=False, description="Seconds for the whole.")]
         | None
@@ -71,7 +73,7 @@ class RetrieveRequest(_Body):
 
     query: Text
     k: Annotated[int, Field(ge=1, le=100, description="Chunks of evidence.")] | None = None
-    paths: list[Text] | None = Field(None, description="Retrieval paths to use, `graph` and `dense`; absent: all.")
+    paths: list[Text] | None = Field(None, description=_PATHS)
     entities: list[Text] = Field(default_factory=list, max_length=50, description="Empty: found in the query.")
 
 
@@ -83,7 +85,7 @@ class BuildInfo(_Body):
     fingerprints: Fingerprints
     paths: list[PathName]
     settings: dict[str, Any]
-    """What shapes an answer: linker, graph path, fusion, reasoner and loop."""
+    """What shapes an answer: linker, graph path, sparse path, fusion, reasoner and loop."""
 
 
 class Status(_Body):

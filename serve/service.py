@@ -39,7 +39,6 @@ class Service:
     ) -> None:
         self.manifest, self.settings = manifest, settings
         self._chunks, self._reasoner, self._checks = chunks, reasoner, checks
-        self._path_names = list(paths)
         self._retriever = FusedRetriever(paths, chunks, settings.fusion)
 
     async def answer(self, request: AnswerRequest) -> Answer:
@@ -83,22 +82,22 @@ class Service:
 
     def build(self) -> BuildInfo:
         # A base URL may hold what is not for every client's eyes.
-        shown = {"linker", "graph_path", "fusion", "reasoner", "loop"}
+        shown = {"linker", "graph_path", "sparse_path", "fusion", "reasoner", "loop"}
         return BuildInfo(
             build_id=self.manifest.build_id,
             counts=self.manifest.counts,
             fingerprints=self.manifest.fingerprints,
-            paths=self._path_names,
+            paths=list(self._retriever.paths),
             settings=self.settings.model_dump(mode="json", include=shown, exclude={"reasoner": {"base_url"}}),
         )
 
-    def _paths(self, named: Sequence[PathName] | None) -> list[PathName]:
+    def _paths(self, named: Sequence[PathName] | None) -> list[PathName] | None:
         if named is None:
-            return self._path_names
-        unknown = [name[:50] for name in named if name not in self._path_names]
+            return None
+        unknown = [name[:50] for name in named if name not in self._retriever.paths]
         if unknown or not named:
             what = f"unknown path {', '.join(unknown)}" if unknown else "no path is named"
-            raise BadInput(f"paths: {what}; this service has {' and '.join(self._path_names)}.")
+            raise BadInput(f"paths: {what}; this service has {' and '.join(self._retriever.paths)}.")
         return list(dict.fromkeys(named))
 
     @staticmethod

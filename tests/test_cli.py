@@ -113,7 +113,7 @@ class TestOnTheSampleIndex:
         assert code == 0
         assert len(json.loads(out)["evidence"]) == 3
         assert run("retrieve", "bats", "--root", sample_root, "--k", 0)[0] == 2
-        assert "graph, dense" in run("retrieve", "bats", "--root", sample_root, "--paths", "sparse")[2]
+        assert "graph, dense, sparse" in run("retrieve", "bats", "--root", sample_root, "--paths", "lexical")[2]
         code, out, _ = run("retrieve", "bats", "--root", sample_root, "--k", 100000, "--json")
         assert len(json.loads(out)["evidence"]) <= 200
 

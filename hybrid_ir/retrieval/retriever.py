@@ -1,11 +1,12 @@
-"""The two paths at the same time, fused into evidence."""
+"""The paths at the same time, fused into evidence."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from hybrid_ir.errors import BadInput, HybridIRError
 from hybrid_ir.index.chunk_store import ChunkStore
@@ -17,11 +18,38 @@ from hybrid_ir.settings import FusionSettings
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class Ranked:
+    """The lists of the paths that served, in the order in which they were named."""
+
+    rankings: dict[PathName, PathRanking]
+    seconds: dict[PathName, float]
+    failures: dict[PathName, Exception]
+
+    def of(self, paths: Collection[PathName]) -> Ranked:
+        """Those of some paths alone."""
+        return Ranked(
+            {name: ranking for name, ranking in self.rankings.items() if name in paths},
+            {name: seconds for name, seconds in self.seconds.items() if name in paths},
+            {name: failure for name, failure in self.failures.items() if name in paths},
+        )
+
+
 class FusedRetriever:
     """See :class:`hybrid_ir.roles.Retriever`.  Its paths may live in this process or behind handles."""
 
     def __init__(self, paths: Mapping[PathName, RetrievalPath], chunks: ChunkStore, settings: FusionSettings) -> None:
         self._paths, self._chunks, self._settings = paths, chunks, settings
+        self.default_paths = tuple(name for name in settings.paths if name in paths)
+        """Fused where a query names no paths."""
+        absent = [name for name in settings.paths if name not in paths]
+        if absent:
+            log.warning("fusion.paths names %s, which this index does not have.", " and ".join(absent))
+
+    @property
+    def paths(self) -> tuple[PathName, ...]:
+        """All that can be named."""
+        return tuple(self._paths)
 
     async def retrieve(
         self, query: Query, k: int, paths: Sequence[PathName] | None = None, timeout_s: float | None = None
@@ -31,40 +59,61 @@ class FusedRetriever:
         A path that fails or passes ``timeout_s`` is named in ``degraded`` and the others serve;
         if none serves, one's error is raised, or TimeoutError where all were late.
         """
+        ranked = await self.rank(query, k, paths, timeout_s)
+        found = await asyncio.to_thread(self.fused, ranked, k)
+        return retrieval(query, ranked, found.values())
+
+    async def rank(
+        self, query: Query, k: int, paths: Sequence[PathName] | None = None, timeout_s: float | None = None
+    ) -> Ranked:
+        """Each path's own list, long enough for k chunks after fusion.
+
+        A path that fails is among the failures.  Raises BadInput for what no path could do.
+        """
         names = self._names(paths)
         if k < 1:
             raise BadInput(f"k is {k}; ask for at least 1 chunk.")
         if not query.text.strip():
             raise BadInput("The query is empty.")
-        wanted = max(2 * k, self._settings.list_length)
+        wanted = min(max(2 * k, self._settings.list_length), max(len(self._chunks), 1))
         results = await asyncio.gather(
             *(self._rank(name, query, wanted, timeout_s) for name in names), return_exceptions=True
         )
-        rankings: dict[PathName, PathRanking] = {}
-        seconds: dict[PathName, float] = {}
-        degraded: list[PathName] = []
-        failures: list[Exception] = []
+        ranked = Ranked({}, {}, {})
         for name, result in zip(names, results, strict=True):
             if isinstance(result, Exception):
                 late = isinstance(result, TimeoutError) and not str(result)
                 log.warning("The %s path failed: %s", name, "it did not answer in time" if late else result)
-                degraded.append(name)
-                failures.append(result)
+                ranked.failures[name] = result
             elif isinstance(result, BaseException):
                 raise result  # cancelled: the caller has left
             else:
-                rankings[name], seconds[name] = result
-        if not rankings:
+                ranked.rankings[name], ranked.seconds[name] = result
+        return ranked
+
+    def fused(self, ranked: Ranked, k: int) -> dict[int, Evidence]:
+        """The k best by chunk number, best first, each content once; where no path served, its error is raised."""
+        if not ranked.rankings:
+            failures = list(ranked.failures.values())
             if all(isinstance(failure, TimeoutError) for failure in failures):
-                raise TimeoutError(f"No path answered within {timeout_s} s")
+                raise TimeoutError("No path answered in time")
             readable = [failure for failure in failures if isinstance(failure, HybridIRError)]
             raise readable[0] if readable else RuntimeError("No path served") from failures[0]
-        links = tuple(link for name in names if name in rankings for link in rankings[name].links)
-        evidence = await asyncio.to_thread(self._evidence, rankings, k)
-        return Retrieval(query=query.text, evidence=evidence, links=links, degraded=tuple(degraded), seconds=seconds)
+        found: dict[int, Evidence] = {}
+        seen: set[str] = set()
+        for fused in fuse(ranked.rankings, self._settings):
+            chunk = self._chunks.by_number(fused.chunk)
+            content = " ".join(chunk.text.split())
+            if content in seen:
+                continue
+            seen.add(content)
+            found[fused.chunk] = Evidence(chunk=chunk, score=fused.score, paths=fused.paths)
+            if len(found) == k:
+                break
+        return found
 
     def _names(self, paths: Sequence[PathName] | None) -> list[PathName]:
-        names = list(dict.fromkeys(paths)) if paths is not None else list(self._paths)
+        names = list(dict.fromkeys(self.default_paths if paths is None else paths))
         unknown = [name for name in names if name not in self._paths]
         if unknown or not names:
             raise BadInput(
@@ -78,16 +127,13 @@ class FusedRetriever:
             ranking = await self._paths[name].rank(query, k)
         return ranking, round(time.monotonic() - start, 6)
 
-    def _evidence(self, rankings: Mapping[PathName, PathRanking], k: int) -> tuple[Evidence, ...]:
-        evidence: list[Evidence] = []
-        seen: set[str] = set()
-        for fused in fuse(rankings, self._settings):
-            chunk = self._chunks.by_number(fused.chunk)
-            content = " ".join(chunk.text.split())
-            if content in seen:
-                continue
-            seen.add(content)
-            evidence.append(Evidence(chunk=chunk, score=fused.score, paths=fused.paths))
-            if len(evidence) == k:
-                break
-        return tuple(evidence)
+
+def retrieval(query: Query, ranked: Ranked, evidence: Iterable[Evidence]) -> Retrieval:
+    """The evidence with how it came about."""
+    return Retrieval(
+        query=query.text,
+        evidence=tuple(evidence),
+        links=tuple(link for ranking in ranked.rankings.values() for link in ranking.links),
+        degraded=tuple(ranked.failures),
+        seconds=ranked.seconds,
+    )

@@ -6,24 +6,16 @@ import asyncio
 from collections.abc import Callable
 from functools import cached_property
 
-import numpy as np
-from numpy.typing import NDArray
-
-from hybrid_ir.records import Filter
+from hybrid_ir.index.chunk_filter import Allowed
 from hybrid_ir.roles import PathRanking, Query
 from hybrid_ir.sparse.index import SparseIndex
-
-Mask = NDArray[np.bool_]
 
 
 class SparsePath:
     """See :class:`hybrid_ir.roles.RetrievalPath`."""
 
-    def __init__(self, open_index: Callable[[], SparseIndex], allowed: Callable[[Filter | None], Mask | None]) -> None:
-        """The index is opened when it is first asked: who never names this path never waits for it.
-
-        ``allowed``: the chunks that a filter lets through, shape (chunks,); None: all.
-        """
+    def __init__(self, open_index: Callable[[], SparseIndex], allowed: Allowed) -> None:
+        """The index is opened when it is first asked: who never names this path never waits for it."""
         self._open, self._allowed = open_index, allowed
 
     @cached_property

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-_NAMES = frozenset("aids ards mers sars".split())
-"""What would become another word: ``AIDS`` is no aid."""
+_NAMES = frozenset("aids ards mers sars caries rabies scabies series species".split())
+"""What is no plural, or would become another word: ``AIDS`` is no aid."""
 
 _GREEK_PLURALS = ("noses", "lyses", "theses", "stases", "croses", "broses", "choses")
 """``diagnoses``, ``analyses``, ``metastases``, ``necroses``, but not ``diseases`` and ``doses``."""

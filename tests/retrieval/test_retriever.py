@@ -16,6 +16,9 @@ QUERY = Query(text="how?")
 class Chunks:
     """Chunk i says 'text i', but 8 repeats 3."""
 
+    def __len__(self):
+        return 1000
+
     def by_number(self, number):
         text = "text 3" if number == 8 else f"text {number}"
         return Chunk(
@@ -75,7 +78,8 @@ def test_paths_are_asked_for_long_enough_lists():
     path = Listed(1)
     retrieve({"dense": path}, k=3)
     retrieve({"dense": path}, k=80)
-    assert path.asked == [100, 160]
+    retrieve({"dense": path}, k=10**9)
+    assert path.asked == [100, 160, 1000]
 
 
 def test_bad_requests():
@@ -88,6 +92,22 @@ def test_bad_requests():
         retrieve(paths, k=0)
     with pytest.raises(BadInput, match="empty"):
         asyncio.run(FusedRetriever(paths, Chunks(), FusionSettings()).retrieve(Query(text="  "), 1))
+
+
+def test_the_paths_of_the_settings_are_fused_and_others_where_they_are_named():
+    paths = {"graph": Listed(1), "dense": Listed(2), "sparse": Listed(3)}
+    assert {item.chunk.position for item in retrieve(paths).evidence} == {1, 2}
+    assert {item.chunk.position for item in retrieve(paths, paths=["sparse", "dense"]).evidence} == {2, 3}
+    retriever = FusedRetriever(paths, Chunks(), FusionSettings(paths=("sparse", "graph")))
+    assert {item.chunk.position for item in asyncio.run(retriever.retrieve(QUERY, 3)).evidence} == {1, 3}
+
+
+def test_a_path_of_the_settings_that_the_index_lacks_is_left_out_and_said(caplog):
+    retriever = FusedRetriever({"dense": Listed(2)}, Chunks(), FusionSettings(paths=("dense", "sparse")))
+    assert "sparse, which this index does not have" in caplog.text
+    assert retriever.default_paths == ("dense",)
+    with pytest.raises(BadInput, match="none named"):
+        asyncio.run(FusedRetriever({"x": Listed(1)}, Chunks(), FusionSettings()).retrieve(QUERY, 1))
 
 
 def test_one_path_alone():

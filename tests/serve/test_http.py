@@ -132,7 +132,7 @@ def test_bad_input_over_http(client):
         ("/v1/answer", {"question": "x" * 100_000}, 400, "100000 characters, the limit is 20000"),
         ("/v1/answer", {"question": "x" * 1_000_000}, 413, "305536 bytes"),
         ("/v1/answer", {"question": QUESTION, "options": {"AB": "x", "C": "y"}}, 400, "AB"),
-        ("/v1/answer", {"question": QUESTION, "paths": ["sparse"]}, 400, "sparse"),
+        ("/v1/answer", {"question": QUESTION, "paths": ["lexical"]}, 400, "graph and dense and sparse"),
         ("/v1/answer", {"question": QUESTION, "rounds": 99}, 400, "rounds"),
         ("/v1/answer", {"question": QUESTION, "model": "x"}, 400, "model"),
         ("/v1/retrieve", {"query": "x", "k": 0}, 400, "k"),
