@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from hybrid_ir import benchmark_commands
 from hybrid_ir.errors import BadInput, HybridIRError
 from hybrid_ir.root_commands import gc, inspect, rollback, verify
 from hybrid_ir.settings import Settings
@@ -28,6 +29,7 @@ app = typer.Typer(
 
 EXTRAS = {
     "torch": "local",
+    "matplotlib": "bench",
     "transformers": "local",
     "spacy": "local",
     "faiss": "cpu",
@@ -196,6 +198,7 @@ def serve(
 
 for command in (inspect, verify, rollback, gc):
     app.command()(command)
+app.add_typer(benchmark_commands.app, name="benchmark")
 
 
 def main() -> None:

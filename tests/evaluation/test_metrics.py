@@ -1,7 +1,19 @@
+import math
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hybrid_ir.errors import BadInput, NotFound
-from hybrid_ir.evaluation.metrics import all_gold_at, recall_at
+from hybrid_ir.evaluation.metrics import (
+    all_gold_at,
+    hit_at,
+    interleaved,
+    measure,
+    ndcg_at,
+    recall_at,
+    reciprocal_rank,
+)
 from hybrid_ir.evaluation.questions import read_questions
 
 
@@ -10,6 +22,42 @@ def test_recall_counts_distinct_documents():
     assert recall_at(5, ["a"], []) == 1.0
     assert all_gold_at(3, ["a", "b", "c"], ["c", "a"])
     assert not all_gold_at(2, ["a", "b", "c"], ["c", "a"])
+
+
+def test_first_hits():
+    assert reciprocal_rank(["a", "a", "b"], ["b"]) == 0.5
+    assert reciprocal_rank(["a"], ["b"]) == 0.0
+    assert hit_at(2, ["a", "b", "c"], ["b", "z"])
+    assert not hit_at(1, ["a", "b"], ["b"])
+
+
+def test_ndcg_by_hand():
+    assert ndcg_at(10, ["x", "g", "y", "h"], ["g", "h"]) == pytest.approx(
+        (1 / math.log2(3) + 1 / math.log2(5)) / (1 + 1 / math.log2(3))
+    )
+    assert ndcg_at(1, ["g"], ["g", "h"]) == 1.0
+    assert ndcg_at(5, ["a"], []) == 1.0
+
+
+IDS = st.lists(st.sampled_from("abcdefgh"), max_size=12)
+
+
+@given(IDS, st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=4, unique=True))
+def test_measures_are_shares_and_the_best_order_has_them_all(ranked, gold):
+    for name in ("recall@3", "all_gold@3", "hit@3", "ndcg@3", "mrr"):
+        assert 0.0 <= measure(name, ranked, gold) <= 1.0
+        assert measure(name, [*gold, *ranked], gold) == 1.0 or (name in ("recall@3", "all_gold@3") and len(gold) > 3)
+
+
+def test_an_unknown_measure_is_named():
+    for name in ("recall", "precision@5", "recall@x"):
+        with pytest.raises(BadInput, match=name):
+            measure(name, [], [])
+
+
+def test_interleaving_gives_every_list_its_turn():
+    assert interleaved([["a", "b", "c"], ["x"], ["b", "y"]]) == ["a", "x", "b", "y", "c"]
+    assert interleaved([]) == []
 
 
 def test_a_bad_line_is_named(tmp_path):
