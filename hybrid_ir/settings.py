@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from hybrid_ir.errors import BadInput, NotFound
 
@@ -92,13 +92,15 @@ class EncoderSettings(_Group):
     """``package:NAME/FOLDER`` (inside an installed package), a local folder, or a hub name."""
     query_model: str | None = None
     """Where queries have an encoder of their own (MedCPT); else ``model``."""
-    pooling: Literal["mean", "cls"] = "mean"
+    pooling: Literal["mean", "cls", "auto"] = "mean"
+    """``auto``: as a model of sentence-transformers says in its own files, its longest text, letter case and prompts
+    too; a model that says nothing, or needs more than pooling and normalising, is refused."""
     title: Literal["pair", "prefix", "none"] = "prefix"
     """How a chunk's title enters: as the first of a text pair (MedCPT), before the text, or not at all."""
     max_query_tokens: Positive = 64
     max_passage_tokens: Positive = 256
     normalise: bool = True
-    """Unit vectors: inner product is then cosine (Eq. 4)."""
+    """Unit vectors: inner product is then cosine (Eq. 4).  False: the inner product of the model's own vectors."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     batch_size: Positive = 32
@@ -137,7 +139,7 @@ class DenseSettings(_Group):
     flat_up_to: Positive = 50_000
     sq8_up_to: Positive = 2_000_000
     lists: Positive | Literal["auto"] = "auto"
-    """Of the inverted file; ``auto``: four times the root of the number of vectors."""
+    """Of the inverted file; ``auto``: four times the root of the number of vectors, twice for ``ivf_rabitq``."""
     probes: Positive | Literal["auto"] = "auto"
     """Lists that a query looks into, more where a filter leaves few vectors."""
     refine: Positive = 4
@@ -161,6 +163,13 @@ class BuildSettings(_Group):
     """Most vectors in one FAISS shard."""
     max_error_share: Share = 0.5
     """The job fails when more than this share of documents could not be used."""
+
+    @field_validator("entity_encoder")
+    @classmethod
+    def _cosines(cls, encoder: EncoderSettings) -> EncoderSettings:
+        if not encoder.normalise:
+            raise ValueError("normalise must be true here: synonyms and entity links are cosines (Eq. 3)")
+        return encoder
 
 
 class LinkerSettings(_Group):
@@ -204,6 +213,10 @@ class GraphPathSettings(_Group):
     damping: Share = 0.5
     iterations: Positive = 30
     tolerance: float = 1e-7
+    exact_up_to_edges: Annotated[int, Field(ge=0)] = 200_000
+    """PageRank of a larger graph, its edges counted in both directions, is pushed from the seeds."""
+    push_tolerance: Annotated[float, Field(gt=0)] = 3e-7
+    """Then a score falls short by less than this times the node's edges."""
     seed_by_document_count: bool = True
     """Divide a seed's weight by the number of chunks that hold it (HippoRAG)."""
 

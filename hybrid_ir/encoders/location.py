@@ -10,7 +10,20 @@ from pathlib import Path
 from hybrid_ir.errors import BadInput
 
 PACKAGE = "package:"
-WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+_WEIGHTS = ("model*.safetensors", "pytorch_model*.bin")
+_OTHER_FILES = (
+    "config.json",
+    "modules.json",
+    "*_Pooling/config.json",
+    "sentence_bert_config.json",
+    "config_sentence_transformers.json",
+    "tokenizer*",
+    "special_tokens_map.json",
+    "vocab.*",
+    "merges.txt",
+    "*.model",
+)
+"""Beside the weights, these change vectors: another vocabulary, another pooling, another prompt."""
 
 
 @dataclass(frozen=True)
@@ -21,16 +34,42 @@ class ModelLocation:
     source: str
     folder: Path | None
 
+    def file(self, name: str) -> Path | None:
+        """A file beside the weights, from the hub's cache where the model has a hub name; None where there is none."""
+        if self.folder is not None:
+            path = self.folder / name
+            return path if path.is_file() else None
+        from transformers.utils.hub import cached_file
+
+        try:
+            found = cached_file(self.source, name, _raise_exceptions_for_missing_entries=False)
+        except (OSError, ValueError) as error:
+            raise cannot_load(self, error) from error
+        return Path(found) if found else None
+
     def revision(self, commit: str | None) -> str:
-        """The hub's commit, or the first 16 hex digits of the weights' sha256 for a folder."""
+        """The hub's commit, or for a folder the first 16 hex digits of a sha256 over all files that change vectors."""
         if self.folder is None:
             return commit or "unknown"
-        for file in WEIGHTS:
-            path = self.folder / file
-            if path.exists():
-                with path.open("rb") as stream:
-                    return hashlib.file_digest(stream, "sha256").hexdigest()[:16]
-        raise BadInput(f"{self.name}: no weights in {self.folder} (looked for {', '.join(WEIGHTS)}).")
+        weights = next((found for one in _WEIGHTS if (found := sorted(self.folder.glob(one)))), None)
+        if not weights:
+            raise BadInput(f"{self.name}: no weights in {self.folder} (looked for {', '.join(_WEIGHTS)}).")
+        others = {path for pattern in _OTHER_FILES for path in self.folder.glob(pattern) if path.is_file()}
+        whole = hashlib.sha256()
+        for path in [*weights, *sorted(others)]:
+            with path.open("rb") as stream:
+                digest = hashlib.file_digest(stream, "sha256").digest()
+            whole.update(path.relative_to(self.folder).as_posix().encode() + b"\0" + digest)
+        return whole.hexdigest()[:16]
+
+
+def cannot_load(location: ModelLocation, error: Exception) -> BadInput:
+    """What a person reads when a model's files are not there or not whole."""
+    reason = (str(error).splitlines() or [type(error).__name__])[0]
+    return BadInput(
+        f"The model {location.name} could not be loaded ({reason}). "
+        "Give a local folder, or a hub name on a machine with a network."
+    )
 
 
 def locate(model: str) -> ModelLocation:

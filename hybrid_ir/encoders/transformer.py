@@ -7,39 +7,30 @@ in whether queries have a model of their own; these are settings, so one class s
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
-import transformers
-from transformers import AutoModel, AutoTokenizer
+from transformers import AutoModel
 
+from hybrid_ir.encoders import sentence_files
 from hybrid_ir.encoders.location import ModelLocation, locate
+from hybrid_ir.encoders.sentence_files import SentenceModel
+from hybrid_ir.encoders.weights import Model
 from hybrid_ir.errors import BadInput
 from hybrid_ir.roles import Vectors
 from hybrid_ir.settings import EncoderSettings
 
 
 class Tower:
-    """One model with its tokenizer: token ids -> pooled vectors of shape (texts, dimension)."""
+    """One model: texts -> pooled vectors of shape (texts, dimension)."""
 
-    def __init__(self, location: ModelLocation, settings: EncoderSettings) -> None:
-        transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-        try:
-            self._tokenizer: Any = AutoTokenizer.from_pretrained(location.source)
-            model: Any = AutoModel.from_pretrained(location.source, dtype=getattr(torch, settings.dtype))
-        except (OSError, ValueError) as error:
-            raise BadInput(
-                f"The encoder {location.name} could not be loaded ({str(error).splitlines()[0]}). "
-                "Give a local folder, or a hub name on a machine with a network."
-            ) from error
-        self._device = _device(settings.device)
-        self._model = model.eval().to(self._device)
-        self._settings = settings
-        self._longest = int(getattr(model.config, "max_position_embeddings", 512))
-        self.dimension = int(model.config.hidden_size)
-        self.commit: str | None = getattr(model.config, "_commit_hash", None)
+    def __init__(self, location: ModelLocation, settings: EncoderSettings, usage: SentenceModel) -> None:
+        self._model = Model(location, AutoModel, settings.device, settings.dtype)
+        self._usage, self._batch_size = usage, settings.batch_size
+        self.dimension = int(self._model.network.config.hidden_size)
+        self.commit = self._model.commit
 
     def encode(self, texts: Sequence[str], max_tokens: int, pairs: Sequence[str] | None = None) -> Vectors:
         """Encode texts, or (text, pair) where the model was trained on title and text as a pair.
@@ -49,29 +40,26 @@ class Tower:
         out = np.zeros((len(texts), self.dimension), dtype=np.float32)
         lengths = [len(text) + (len(pairs[i]) if pairs else 0) for i, text in enumerate(texts)]
         order = sorted(range(len(texts)), key=lambda i: (lengths[i], i))
-        for start in range(0, len(order), self._settings.batch_size):
-            rows = order[start : start + self._settings.batch_size]
-            tokens = self._tokenizer(
-                [texts[i] for i in rows],
+        for start in range(0, len(order), self._batch_size):
+            rows = order[start : start + self._batch_size]
+            tokens = self._model.tokens(
+                [texts[i].lower() if self._usage.lower_case else texts[i] for i in rows],
                 [pairs[i] for i in rows] if pairs else None,
-                padding=True,
-                truncation=True,
-                max_length=min(max_tokens, self._longest),
-                return_tensors="pt",
-            ).to(self._device)
+                min(max_tokens, self._usage.max_tokens or max_tokens),
+            )
             with torch.inference_mode():
-                states = self._model(**tokens).last_hidden_state
+                states = self._model.network(**tokens).last_hidden_state
             out[rows] = self._pool(states, tokens["attention_mask"]).cpu().numpy()
         return out
 
     def _pool(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         states = states.float()
-        if self._settings.pooling == "cls":
+        if self._usage.pooling == "cls":
             pooled = states[:, 0]
         else:
             weights = mask.unsqueeze(-1).float()
             pooled = (states * weights).sum(1) / weights.sum(1).clamp(min=1.0)
-        return torch.nn.functional.normalize(pooled, dim=1) if self._settings.normalise else pooled
+        return torch.nn.functional.normalize(pooled, dim=1) if self._usage.normalise else pooled
 
 
 class TransformerEncoder:
@@ -83,12 +71,22 @@ class TransformerEncoder:
         self._query_location = locate(settings.query_model) if settings.query_model else self._location
 
     @cached_property
+    def _usage(self) -> SentenceModel:
+        return usage(self._location, self._settings)
+
+    @cached_property
+    def _query_usage(self) -> SentenceModel:
+        return usage(self._query_location, self._settings) if self._settings.query_model else self._usage
+
+    @cached_property
     def _passages(self) -> Tower:
-        return Tower(self._location, self._settings)
+        return Tower(self._location, self._settings, self._usage)
 
     @cached_property
     def _queries(self) -> Tower:
-        return Tower(self._query_location, self._settings) if self._settings.query_model else self._passages
+        if not self._settings.query_model:
+            return self._passages
+        return Tower(self._query_location, self._settings, self._query_usage)
 
     @property
     def dimension(self) -> int:
@@ -97,17 +95,20 @@ class TransformerEncoder:
     @cached_property
     def fingerprint(self) -> dict[str, str]:
         """What two sets of vectors must share to be comparable."""
-        settings = self._settings
+        settings, used, for_queries = self._settings, self._usage, self._query_usage
         return {
             "model": self._location.name,
             "revision": self._revision(self._location),
             "query_model": self._query_location.name,
             "query_revision": self._revision(self._query_location),
-            "pooling": settings.pooling,
+            "pooling": used.pooling if used.pooling == for_queries.pooling else f"{used.pooling}/{for_queries.pooling}",
             "title": settings.title,
-            "max_passage_tokens": str(settings.max_passage_tokens),
-            "max_query_tokens": str(settings.max_query_tokens),
-            "normalise": str(settings.normalise).lower(),
+            "max_passage_tokens": str(min(settings.max_passage_tokens, used.max_tokens or settings.max_passage_tokens)),
+            "max_query_tokens": str(
+                min(settings.max_query_tokens, for_queries.max_tokens or settings.max_query_tokens)
+            ),
+            "normalise": str(used.normalise).lower(),
+            "prompts": f"{for_queries.query_prompt}|{used.passage_prompt}",
             "dtype": settings.dtype,
         }
 
@@ -118,21 +119,32 @@ class TransformerEncoder:
         return location.revision((self._passages if location is self._location else self._queries).commit)
 
     def encode_queries(self, texts: Sequence[str]) -> Vectors:
-        return self._queries.encode([_clean(text) for text in texts], self._settings.max_query_tokens)
+        used = self._query_usage
+        return self._queries.encode(
+            [used.query_prompt + _clean(text) for text in texts], self._settings.max_query_tokens
+        )
 
     def encode_passages(self, titles: Sequence[str], texts: Sequence[str]) -> Vectors:
         titles, texts = [_clean(title) for title in titles], [_clean(text) for text in texts]
+        prompt, most = self._usage.passage_prompt, self._settings.max_passage_tokens
         if self._settings.title == "pair":
-            return self._passages.encode(titles, self._settings.max_passage_tokens, texts)
+            return self._passages.encode([prompt + title for title in titles], most, texts)
         if self._settings.title == "prefix":
             texts = [f"{title}. {text}" if title else text for title, text in zip(titles, texts, strict=True)]
-        return self._passages.encode(texts, self._settings.max_passage_tokens)
+        return self._passages.encode([prompt + text for text in texts], most)
 
 
-def _device(wanted: str) -> torch.device:
-    if wanted == "auto":
-        wanted = "cuda" if torch.cuda.is_available() else "cpu"
-    return torch.device(wanted)
+def usage(location: ModelLocation, settings: EncoderSettings) -> SentenceModel:
+    """How a model is used: as the settings say, or with ``pooling: auto`` as the model says of itself."""
+    if settings.pooling != "auto":
+        return SentenceModel(settings.pooling, settings.normalise, None, False, "", "")
+    said = sentence_files.read(location)
+    if said is None:
+        raise BadInput(
+            f"The encoder {location.name} has no modules.json that says how it pools: set pooling to what its authors "
+            "used (cls for MedCPT, mean for Contriever)."
+        )
+    return replace(said, normalise=said.normalise or settings.normalise)
 
 
 def _clean(text: str) -> str:
