@@ -317,7 +317,7 @@ def test_compare_and_swap(store, tmp_path):
         assert not root.exists("absent")
         assert root.delete_version("x", root.read_version("x")[1])
         assert not root.exists("x")
-    assert root.replace("x", b"1", None)
+    assert root.replace("x", b"another", None)
     assert not root.delete_version("x", version)  # the folder; the S3 server of the tests knows no such condition
     assert root.exists("x")
 
