@@ -34,7 +34,7 @@ def _comparison(found: Comparison) -> Iterator[str]:
     else:
         looked_at = [path for path in found.shown if path not in found.fused]
         beside = f"; {_and(looked_at)} beside it" if looked_at else ""
-        yield f"fused: {_and(found.fused)}{beside}.  A path's column is the rank in its own list; - where it has none."
+        yield f"fused: {_and(found.fused)}{beside}.  Columns: the rank in each list, - where it is not in it."
         yield "".join(f"{name:>7}" for name in ("fused", *found.shown)) + "  chunk"
         for row in found.chunks:
             ranks = (row.paths[path].rank if path in row.paths else "-" for path in found.shown)
