@@ -97,3 +97,15 @@ def test_a_file_that_is_not_there_is_left_to_its_reader(tmp_path):
     (error,) = read(whole, ReaderSettings())
     assert not isinstance(error, Document)
     assert "cannot be opened" in error.reason
+
+
+def test_a_file_that_is_named_by_its_address_is_divided_alike(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(json.dumps({"text": f"Text {number}."}) + "\n" for number in range(300)))
+    here, there = (SourceFile(path=name, size=path.stat().st_size) for name in (str(path), f"file://{path}"))
+    one, two = (look(file, ReaderSettings(), 500) for file in (here, there))
+    assert one[0] == two[0]
+    assert [(part.start, part.end, part.first_line) for part in one[1]] == [
+        (part.start, part.end, part.first_line) for part in two[1]
+    ]
+    assert [record for part in two[1] for record in read(part, ReaderSettings())] == list(read(there, ReaderSettings()))

@@ -10,7 +10,7 @@ from hybrid_ir.errors import BadInput, Conflict, NotFound
 from hybrid_ir.index import layout, manifest, retention
 from hybrid_ir.index.manifest import Counts, Fingerprints, Manifest, Segment
 from hybrid_ir.lease import held
-from hybrid_ir.settings import BuildSettings
+from hybrid_ir.settings import BuildSettings, Settings
 from hybrid_ir.store import Store
 
 
@@ -92,3 +92,13 @@ def test_what_builds_need_is_not_left_over(store):
     retention.collect(store, found)
     assert manifest.verify(store, new) == []
     assert retention.garbage(store, keep=1).files == {}
+
+
+def test_a_second_writer_is_refused_before_the_corpus_is_looked_at(store):
+    from ray_jobs.index import index
+    from ray_jobs.progress import Reporter
+
+    with held(store), pytest.raises(Conflict, match=r"is being written by .* Wait for it with --wait"):
+        index(["/nowhere/at/all"], store.uri, Settings(), Reporter(quiet=True))
+    with pytest.raises(BadInput, match="/nowhere/at/all"):
+        index(["/nowhere/at/all"], store.uri, Settings(), Reporter(quiet=True))
