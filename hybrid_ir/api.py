@@ -30,7 +30,9 @@ class HybridIR:
 
     @cached_property
     def retriever(self) -> FusedRetriever:
-        return FusedRetriever(self.index.paths, self.index.chunks, self.index.settings.fusion)
+        index, rerank = self.index, self.index.settings.rerank
+        top_n = rerank.top_n if rerank else 0
+        return FusedRetriever(index.paths, index.chunks, index.settings.fusion, index.reranker, top_n)
 
     def retrieve(
         self, query: str, k: int = 10, paths: Sequence[PathName] | None = None, entities: Sequence[str] = ()

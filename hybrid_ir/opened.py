@@ -28,8 +28,9 @@ from hybrid_ir.records import Filter, PathName
 from hybrid_ir.retrieval.dense_path import DensePath
 from hybrid_ir.retrieval.graph_path import GraphPath
 from hybrid_ir.retrieval.linking import Linker
+from hybrid_ir.retrieval.rerank import load as load_reranker
 from hybrid_ir.retrieval.sparse_path import SparsePath
-from hybrid_ir.roles import Encoder, Extractor, GraphScorer, Reasoner, RetrievalPath
+from hybrid_ir.roles import Encoder, Extractor, GraphScorer, Reasoner, Reranker, RetrievalPath
 from hybrid_ir.settings import ImportedExtractorSettings, Settings
 from hybrid_ir.store import Store
 
@@ -127,6 +128,10 @@ class Index:
     @cached_property
     def paths(self) -> dict[PathName, RetrievalPath]:
         return {name: getattr(self, f"{name}_path") for name in self.path_names}
+
+    @cached_property
+    def reranker(self) -> Reranker | None:
+        return load_reranker(self.settings.rerank) if self.settings.rerank else None
 
     @cached_property
     def reasoner(self) -> Reasoner:

@@ -189,6 +189,8 @@ class Evidence(Record):
     chunk: Chunk
     score: float
     """The fused score (Eq. 5)."""
+    rerank: float | None = None
+    """What the reranker gave it, where there is one and it read this chunk; evidence is then in this order."""
     paths: dict[PathName, PathHit]
 
 

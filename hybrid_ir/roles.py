@@ -104,6 +104,14 @@ class RetrievalPath(Protocol):
         ...
 
 
+class Reranker(Protocol):
+    """Reads the query with each of the best fused chunks."""
+
+    async def rerank(self, query: str, chunks: Sequence[Chunk]) -> tuple[float, ...]:
+        """One score for each chunk, in order; higher fits better."""
+        ...
+
+
 class Retriever(Protocol):
     """Query -> evidence: the paths, fused."""
 

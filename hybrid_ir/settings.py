@@ -141,7 +141,7 @@ class DenseSettings(_Group):
     lists: Positive | Literal["auto"] = "auto"
     """Of the inverted file; ``auto``: four times the root of the number of vectors, twice for ``ivf_rabitq``."""
     probes: Positive | Literal["auto"] = "auto"
-    """Lists that a query looks into, more where a filter leaves few vectors."""
+    """Lists that a query looks into, more where a filter leaves few vectors; ``auto``: by what they hold."""
     refine: Positive = 4
     """``ivf_rabitq``: so many candidates for each result are compared by their rows on disk."""
 
@@ -243,6 +243,20 @@ class FusionSettings(_Group):
     """Each path is asked for at least max(2k, this)."""
 
 
+class RerankSettings(_Group):
+    """A cross-encoder over the best fused chunks."""
+
+    model: str
+    """``package:NAME/FOLDER``, a local folder, or a hub name: ``ncbi/MedCPT-Cross-Encoder``."""
+    top_n: Annotated[int, Field(ge=1, le=1000)] = 50
+    """So many of the fused list are read and put in a new order; the others keep theirs, after them."""
+    batch_size: Positive = 16
+    max_tokens: Positive = 512
+    """Of query and chunk together; the longer of the two loses its end."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+
+
 class LoopSettings(_Group):
     """Algorithm 1."""
 
@@ -325,6 +339,8 @@ class ServeSettings(_Group):
     dense_scorer: DeploymentSettings = DeploymentSettings()
     graph_scorer: DeploymentSettings = DeploymentSettings()
     sparse_scorer: DeploymentSettings = DeploymentSettings()
+    reranker: DeploymentSettings = DeploymentSettings()
+    """There only where ``rerank`` names a model."""
     reasoner: DeploymentSettings = DeploymentSettings()
     controller: DeploymentSettings = DeploymentSettings(max_ongoing_requests=64)
 
@@ -337,6 +353,8 @@ class Settings(_Group):
     graph_path: GraphPathSettings = GraphPathSettings()
     sparse_path: SparsePathSettings = SparsePathSettings()
     fusion: FusionSettings = FusionSettings()
+    rerank: RerankSettings | None = None
+    """``None``: the fused order stands."""
     reasoner: ReasonerSettings = ExtractiveReasonerSettings()
     loop: LoopSettings = LoopSettings()
     job: JobSettings = JobSettings()

@@ -18,6 +18,7 @@ from serve.dense_scorer import DenseScorer
 from serve.errors import RETRY_AFTER_S
 from serve.graph_scorer import GraphScorer
 from serve.reasoner import Reasoner
+from serve.reranker import Reranker
 from serve.schemas import MAX_DEADLINE_S
 from serve.sparse_scorer import SparseScorer
 
@@ -64,8 +65,9 @@ def application(root: str, settings: Settings | None = None, build_id: str | Non
     kinds = {"graph": GraphScorer, "dense": DenseScorer, "sparse": SparseScorer}
     scorers = {name: deployment(kinds[name], f"{name}_scorer").bind(*pinned) for name in index.path_names}
     reasoner = deployment(Reasoner, "reasoner").bind(*pinned)
+    reranker = deployment(Reranker, "reranker").bind(*pinned) if index.settings.rerank else None
     ingress = deployment(serve.ingress()(Controller), "controller")
-    return ingress.bind(*pinned, scorers=scorers, reasoner=reasoner)
+    return ingress.bind(*pinned, scorers=scorers, reasoner=reasoner, reranker=reranker)
 
 
 def options(name: str, settings: DeploymentSettings, longest_request_s: float) -> dict[str, Any]:

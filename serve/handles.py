@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any, cast
 
 from ray.exceptions import RayActorError, TaskCancelledError, WorkerCrashedError
@@ -10,7 +11,7 @@ from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError, 
 from ray.serve.handle import DeploymentHandle
 
 from hybrid_ir.errors import HybridIRError
-from hybrid_ir.records import Conclusion, Decomposition, LoopState, Retrieval, Statement, SubQuestion
+from hybrid_ir.records import Chunk, Conclusion, Decomposition, LoopState, Retrieval, Statement, SubQuestion
 from hybrid_ir.roles import PathRanking, Query
 from serve.errors import Overloaded, Unavailable, original
 
@@ -62,6 +63,20 @@ class HandlePath:
 
     async def ready(self) -> None:
         await call(self._handle, "ready", self._build_id, who=self._who)
+
+
+class HandleReranker:
+    """See :class:`hybrid_ir.roles.Reranker`; pinned to one build."""
+
+    def __init__(self, handle: DeploymentHandle[Any], build_id: str) -> None:
+        self._handle, self._build_id = handle, build_id
+
+    async def rerank(self, query: str, chunks: Sequence[Chunk]) -> tuple[float, ...]:
+        found = await call(self._handle, "rerank", self._build_id, query, list(chunks), who="reranker")
+        return cast(tuple[float, ...], found)
+
+    async def ready(self) -> None:
+        await call(self._handle, "ready", self._build_id, who="reranker")
 
 
 class HandleReasoner:

@@ -12,7 +12,7 @@ from hybrid_ir.reasoning import loop
 from hybrid_ir.reasoning.question import check_question
 from hybrid_ir.records import Answer, Chunk, PathName, Question, Retrieval
 from hybrid_ir.retrieval.retriever import FusedRetriever
-from hybrid_ir.roles import Query, Reasoner, RetrievalPath
+from hybrid_ir.roles import Query, Reasoner, Reranker, RetrievalPath
 from hybrid_ir.settings import Settings
 from serve.errors import TimedOut, Unavailable
 from serve.schemas import AnswerRequest, BuildInfo, RetrieveRequest
@@ -36,10 +36,12 @@ class Service:
         paths: Mapping[PathName, RetrievalPath],
         reasoner: Reasoner,
         checks: Mapping[str, Check],
+        reranker: Reranker | None = None,
     ) -> None:
         self.manifest, self.settings = manifest, settings
         self._chunks, self._reasoner, self._checks = chunks, reasoner, checks
-        self._retriever = FusedRetriever(paths, chunks, settings.fusion)
+        top_n = settings.rerank.top_n if settings.rerank else 0
+        self._retriever = FusedRetriever(paths, chunks, settings.fusion, reranker, top_n)
 
     async def answer(self, request: AnswerRequest) -> Answer:
         """The loop; ends by the deadline with what it has."""
@@ -82,7 +84,7 @@ class Service:
 
     def build(self) -> BuildInfo:
         # A base URL may hold what is not for every client's eyes.
-        shown = {"linker", "graph_path", "sparse_path", "fusion", "reasoner", "loop"}
+        shown = {"linker", "graph_path", "sparse_path", "fusion", "rerank", "reasoner", "loop"}
         return BuildInfo(
             build_id=self.manifest.build_id,
             counts=self.manifest.counts,

@@ -17,7 +17,7 @@ from transformers import AutoModel
 from hybrid_ir.encoders import sentence_files
 from hybrid_ir.encoders.location import ModelLocation, locate
 from hybrid_ir.encoders.sentence_files import SentenceModel
-from hybrid_ir.encoders.weights import Model
+from hybrid_ir.encoders.weights import Model, clean
 from hybrid_ir.errors import BadInput
 from hybrid_ir.roles import Vectors
 from hybrid_ir.settings import EncoderSettings
@@ -121,11 +121,11 @@ class TransformerEncoder:
     def encode_queries(self, texts: Sequence[str]) -> Vectors:
         used = self._query_usage
         return self._queries.encode(
-            [used.query_prompt + _clean(text) for text in texts], self._settings.max_query_tokens
+            [used.query_prompt + clean(text) for text in texts], self._settings.max_query_tokens
         )
 
     def encode_passages(self, titles: Sequence[str], texts: Sequence[str]) -> Vectors:
-        titles, texts = [_clean(title) for title in titles], [_clean(text) for text in texts]
+        titles, texts = [clean(title) for title in titles], [clean(text) for text in texts]
         prompt, most = self._usage.passage_prompt, self._settings.max_passage_tokens
         if self._settings.title == "pair":
             return self._passages.encode([prompt + title for title in titles], most, texts)
@@ -145,8 +145,3 @@ def usage(location: ModelLocation, settings: EncoderSettings) -> SentenceModel:
             "used (cls for MedCPT, mean for Contriever)."
         )
     return replace(said, normalise=said.normalise or settings.normalise)
-
-
-def _clean(text: str) -> str:
-    """Tokenizers refuse lone surrogates; a query may carry them."""
-    return text.encode("utf-8", "replace").decode("utf-8")

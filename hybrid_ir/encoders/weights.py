@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 import transformers
-from transformers import AutoTokenizer
+from transformers import AutoModel, AutoTokenizer
 
 from hybrid_ir.encoders.location import ModelLocation, cannot_load
 from hybrid_ir.errors import BadInput
@@ -29,7 +29,7 @@ class Model:
             )
         except Exception as error:  # files of all kinds: whatever they raise, the model is not usable
             raise cannot_load(location, error) from error
-        self._require_weights(location, network, report)
+        self._require_weights(location, kind, network, report)
         self.device = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device)
         self.network: Any = network.eval().to(self.device)
         self.longest = _longest(network.config, self.tokenizer)
@@ -47,9 +47,10 @@ class Model:
         ).to(self.device)
 
     @staticmethod
-    def _require_weights(location: ModelLocation, network: Any, report: dict[str, Any]) -> None:
-        # A pooler is no part of [CLS] or mean pooling; many checkpoints lack it.
-        missing = sorted(name for name in report["missing_keys"] if "pooler" not in name)
+    def _require_weights(location: ModelLocation, kind: Any, network: Any, report: dict[str, Any]) -> None:
+        missing = sorted(report["missing_keys"])
+        if kind is AutoModel:  # its pooler is no part of [CLS] or mean pooling, and many checkpoints lack it
+            missing = [name for name in missing if "pooler" not in name]
         if missing:
             raise BadInput(
                 f"The model {location.name} lacks weights that it needs ({missing[0]} and {len(missing) - 1} more): it "
@@ -65,3 +66,8 @@ def _longest(config: Any, tokenizer: Any) -> int:
     if getattr(config, "model_type", "") in _OFFSET_POSITIONS:
         positions -= int(config.pad_token_id or 0) + 1
     return min(positions, int(tokenizer.model_max_length))
+
+
+def clean(text: str) -> str:
+    """Tokenizers refuse lone surrogates; a query may carry them."""
+    return text.encode("utf-8", "replace").decode("utf-8")

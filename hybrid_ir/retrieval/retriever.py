@@ -12,8 +12,14 @@ from hybrid_ir.errors import BadInput, HybridIRError
 from hybrid_ir.index.chunk_store import ChunkStore
 from hybrid_ir.records import Evidence, PathName, Retrieval
 from hybrid_ir.retrieval.fusion import fuse
-from hybrid_ir.roles import PathRanking, Query, RetrievalPath
+from hybrid_ir.retrieval.rerank import reordered
+from hybrid_ir.roles import PathRanking, Query, Reranker, RetrievalPath
 from hybrid_ir.settings import FusionSettings
+
+RERANK: PathName = "rerank"
+"""Its name beside the paths' in ``degraded`` and ``seconds``."""
+PATHS_SHARE = 0.7
+"""Of the time, before a reranker: one late path must not use up the reranker's too."""
 
 log = logging.getLogger(__name__)
 
@@ -38,8 +44,17 @@ class Ranked:
 class FusedRetriever:
     """See :class:`hybrid_ir.roles.Retriever`.  Its paths may live in this process or behind handles."""
 
-    def __init__(self, paths: Mapping[PathName, RetrievalPath], chunks: ChunkStore, settings: FusionSettings) -> None:
+    def __init__(
+        self,
+        paths: Mapping[PathName, RetrievalPath],
+        chunks: ChunkStore,
+        settings: FusionSettings,
+        reranker: Reranker | None = None,
+        rerank_top_n: int = 0,
+    ) -> None:
+        """``reranker`` puts the best ``rerank_top_n`` of the fused list in a new order."""
         self._paths, self._chunks, self._settings = paths, chunks, settings
+        self._reranker, self._rerank_top_n = reranker, rerank_top_n if reranker else 0
         self.default_paths = tuple(name for name in settings.paths if name in paths)
         """Fused where a query names no paths."""
         absent = [name for name in settings.paths if name not in paths]
@@ -57,11 +72,29 @@ class FusedRetriever:
         """The k best chunks, duplicates by content folded into the best placed.
 
         A path that fails or passes ``timeout_s`` is named in ``degraded`` and the others serve;
-        if none serves, one's error is raised, or TimeoutError where all were late.
+        if none serves, one's error is raised, or TimeoutError where all were late.  A reranker gets
+        a share of the time; where it fails or is late the fused order stands, ``degraded: rerank``.
         """
-        ranked = await self.rank(query, k, paths, timeout_s)
-        found = await asyncio.to_thread(self.fused, ranked, k)
-        return retrieval(query, ranked, found.values())
+        ends = None if timeout_s is None else time.monotonic() + timeout_s
+        wanted = max(k, self._rerank_top_n)
+        for_paths = timeout_s if timeout_s is None or self._reranker is None else timeout_s * PATHS_SHARE
+        ranked = await self.rank(query, wanted, paths, for_paths)
+        found = list((await asyncio.to_thread(self.fused, ranked, wanted)).values())
+        if self._reranker is not None and found:
+            start = time.monotonic()
+            try:
+                async with asyncio.timeout(None if ends is None else max(ends - start, 0.0)):
+                    found = await self._reranked(self._reranker, query, found)
+                ranked.seconds[RERANK] = round(time.monotonic() - start, 6)
+            except Exception as error:
+                late = isinstance(error, TimeoutError) and not str(error)
+                log.warning("The reranker failed: %s", "it did not answer in time" if late else error)
+                ranked.failures[RERANK] = error
+        return retrieval(query, ranked, found[:k])
+
+    async def _reranked(self, reranker: Reranker, query: Query, fused: list[Evidence]) -> list[Evidence]:
+        read, rest = fused[: self._rerank_top_n], fused[self._rerank_top_n :]
+        return [*reordered(read, await reranker.rerank(query.text, [item.chunk for item in read])), *rest]
 
     async def rank(
         self, query: Query, k: int, paths: Sequence[PathName] | None = None, timeout_s: float | None = None
