@@ -73,6 +73,11 @@ class OpenShard:
     def _live_selector(self) -> Any:
         return None if self.alive is None else selector(self.alive)
 
+    def list_sizes(self) -> Ids:
+        """Vectors in each list of an inverted file, shape (lists,)."""
+        lists = self.index.invlists
+        return np.fromiter((lists.list_size(number) for number in range(self.index.nlist)), np.int64, self.index.nlist)
+
     def selected(self, allowed: Mask | None) -> tuple[Any, int]:
         """(FAISS selector or None for all, at most how many rows pass), for a mask over the build."""
         if allowed is None:

@@ -5,7 +5,8 @@ It needs no training, so it is the default scorer and a baseline always.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from hybrid_ir.errors import BadInput
 from hybrid_ir.graph.store import StoredGraph
 from hybrid_ir.settings import GraphPathSettings
 
+log = logging.getLogger(__name__)
+
 
 class PageRank:
     """p = (1 - d) s + d P p over the undirected graph of G_ent, G_link and G_doc.
@@ -23,6 +26,9 @@ class PageRank:
     s: the seeds, summing to 1.  P: each node gives to its neighbours by edge weight (an edge's
     chunk count, a synonym's cosine, 1 for a mention, a link's similarity).  d: damping, 0.5 in
     HippoRAG.  What a node without edges holds goes back to the seeds.
+
+    A graph of up to ``exact_up_to_edges`` edges is iterated until nothing moves; in a larger one
+    mass is pushed from the seeds (see :mod:`push`), at a cost that does not grow with the graph.
     """
 
     def __init__(self, graph: StoredGraph, settings: GraphPathSettings) -> None:
@@ -42,9 +48,15 @@ class PageRank:
         adjacency: Any = (half + half.T).tocsr()
         degree = np.asarray(adjacency.sum(axis=1)).ravel()
         self._dangling = degree == 0
-        scale = np.divide(1.0, degree, out=np.zeros_like(degree, dtype=np.float64), where=~self._dangling)
-        # adjacency is symmetric, so its transpose scaled by columns is the transition matrix.
-        self._transition = (adjacency @ sp.diags_array(scale)).astype(np.float32).tocsr()
+        scale = sp.diags_array(
+            np.divide(1.0, degree, out=np.zeros_like(degree, dtype=np.float64), where=~self._dangling)
+        )
+        # Scaled by rows, an edge holds what its node gives; by columns it is the transition matrix.
+        self._push = _load_push() if adjacency.nnz > settings.exact_up_to_edges else None
+        moves = scale @ adjacency if self._push else adjacency @ scale
+        self._moves = moves.astype(np.float32).tocsr()
+        if self._push and self._entities:
+            self._push(self._moves.indptr, self._moves.indices, self._moves.data, {0: 1.0}, 0.5, 1.0)  # compiles
 
     def score(self, seeds: Mapping[int, float], query: str = "") -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """See :class:`hybrid_ir.roles.GraphScorer`.  No seeds: all zero."""
@@ -58,8 +70,15 @@ class PageRank:
             return np.zeros(self._entities, np.float32), np.zeros(self._chunks, np.float32)
         start /= total
         damping, rank = self._settings.damping, start
+        if self._push:
+            given, moves = {node: weight for node, weight in seeds.items() if weight > 0}, self._moves
+            tolerance = self._settings.push_tolerance
+            reached, mass = self._push(moves.indptr, moves.indices, moves.data, given, damping, tolerance)
+            rank = np.zeros_like(start)
+            rank[reached] = mass
+            return rank[: self._entities], rank[self._entities :]
         for _ in range(self._settings.iterations):
-            moved = self._transition @ rank
+            moved = self._moves @ rank
             moved += float(rank[self._dangling].sum()) * start
             following = (1 - damping) * start + damping * moved
             change = float(np.abs(following - rank).sum())
@@ -67,3 +86,15 @@ class PageRank:
             if change < self._settings.tolerance:
                 break
         return rank[: self._entities], rank[self._entities :]
+
+
+def _load_push() -> Callable[..., Any] | None:
+    """None where numba, which belongs to an extra, is missing: then large graphs are iterated too, more slowly."""
+    try:
+        from hybrid_ir.graph.push import push
+    except ModuleNotFoundError as error:
+        if error.name != "numba":
+            raise
+        log.warning("numba is not installed: PageRank on this graph takes a pass over all edges for each step.")
+        return None
+    return push

@@ -29,9 +29,11 @@ def push(
     CSR by the node that gives; ``share``: the part of a node's mass that goes along each edge, 1 in
     sum for a node with edges.  A node is settled while it holds more than ``tolerance`` x its edges,
     so that a score errs by less than tolerance x edges, and 1 / ((1 - d) x tolerance) edges are
-    walked at most.  What a node without edges would pass on goes back to the seeds.
+    walked at most.  In the end every node keeps its part of what it still holds and passes nothing
+    on: scores stay below the walk's, and come closer.  What a node without edges would pass on goes
+    back to the seeds.
     """
-    nodes = np.array(sorted(seeds), np.int64)
+    nodes = np.array(sorted(node for node, weight in seeds.items() if weight > 0), np.int64)
     weight = np.array([seeds[int(node)] for node in nodes], np.float64)
     total = weight.sum()
     if not total > 0 or not np.isfinite(total):
@@ -47,14 +49,13 @@ def _push(
 ) -> Any:  # pragma: no cover - compiled
     size = len(indptr) - 1
     # Untouched pages of these cost nothing: the system maps them when they are written.
-    rank, left = np.zeros(size, np.float32), np.zeros(size, np.float32)
-    waiting, seen = np.zeros(size, np.uint8), np.zeros(size, np.uint8)
+    rank, left, waiting = np.zeros(size, np.float32), np.zeros(size, np.float32), np.zeros(size, np.uint8)
     reached = [seeds[0]]
     queue = [seeds[0]]
     for i in range(len(seeds)):
         node = seeds[i]
         left[node] = weight[i]
-        seen[node] = waiting[node] = 1
+        waiting[node] = 1
         if i:
             reached.append(node)
             queue.append(node)
@@ -80,12 +81,14 @@ def _push(
             continue
         for e in range(first, end):
             other = target[e]
-            left[other] += moved * share[e]
-            if not seen[other]:
-                seen[other] = 1
+            # Few arrays are touched here: each is a miss of the cache, and those are the time.
+            before = left[other]
+            held = before + moved * share[e]
+            left[other] = held
+            if before == 0.0 and held > 0.0 and rank[other] == 0.0:
                 reached.append(other)
-            if not waiting[other] and left[other] > tolerance * max(indptr[other + 1] - indptr[other], 1):
+            if not waiting[other] and held > tolerance * (indptr[other + 1] - indptr[other]):
                 waiting[other] = 1
                 queue.append(other)
     nodes = np.array(reached)
-    return nodes, rank[nodes]
+    return nodes, rank[nodes] + np.float32(1.0 - damping) * left[nodes]

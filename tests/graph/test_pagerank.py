@@ -105,3 +105,21 @@ def test_seeds_outside_the_graph_and_no_seeds(tmp_path):
 def test_a_graph_without_entities_or_chunks(tmp_path):
     assert PageRank(stored(tmp_path / "a", [], [], 2), SETTINGS).score({})[1].tolist() == [0, 0]
     assert len(PageRank(stored(tmp_path / "b", [], [], 0), SETTINGS).score({})[1]) == 0
+
+
+def test_a_large_graph_is_pushed_to_the_same_ranking(tmp_path):
+    """Skewed, as graphs of text are: few entities in very many chunks."""
+    rng = np.random.default_rng(2)
+    names = [f"e{i}" for i in (300 * rng.random(4000) ** 3).astype(int)]
+    triples = [(i % 800, names[i], "r", names[i + 2000]) for i in range(2000)]
+    links = sorted({(int(a), int(b)) for a, b in rng.integers(0, 800, (1500, 2)) if a != b})
+    graph = stored(tmp_path, triples, [], 800, links)
+    iterated = PageRank(graph, SETTINGS)
+    pushed = PageRank(graph, GraphPathSettings(exact_up_to_edges=0, push_tolerance=1e-9))
+    for seeds in ({3: 1.0}, {1: 0.2, graph.entities - 1: 1.0}, {5: 0.0, 7: 2.0}):
+        for exact, near in zip(iterated.score(seeds), pushed.score(seeds), strict=True):
+            assert np.allclose(exact, near, atol=1e-6)
+            assert np.argsort(-exact, kind="stable")[:10].tolist() == np.argsort(-near, kind="stable")[:10].tolist()
+    with pytest.raises(BadInput, match="Seed"):
+        pushed.score({graph.entities: 1.0})
+    assert not pushed.score({})[1].any()
