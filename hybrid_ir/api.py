@@ -12,10 +12,11 @@ from hybrid_ir.opened import Index
 from hybrid_ir.reasoning import loop
 from hybrid_ir.reasoning.events import Event, Finished
 from hybrid_ir.reasoning.question import check_question
-from hybrid_ir.records import Answer, Chunk, PathName, Question, Retrieval
+from hybrid_ir.records import Answer, Chunk, Filter, PathName, Question, Retrieval
 from hybrid_ir.retrieval import explanation
 from hybrid_ir.retrieval.comparison import Comparison, compare
 from hybrid_ir.retrieval.explanation import Explanation
+from hybrid_ir.retrieval.filtered import FilteredRetriever
 from hybrid_ir.retrieval.retriever import FusedRetriever
 from hybrid_ir.roles import Query
 
@@ -35,10 +36,18 @@ class HybridIR:
         return FusedRetriever(index.paths, index.chunks, index.settings.fusion, index.reranker, top_n)
 
     def retrieve(
-        self, query: str, k: int = 10, paths: Sequence[PathName] | None = None, entities: Sequence[str] = ()
+        self,
+        query: str,
+        k: int = 10,
+        paths: Sequence[PathName] | None = None,
+        entities: Sequence[str] = (),
+        filter: Filter | None = None,
     ) -> Retrieval:
-        """The k best chunks for one query.  ``entities`` saves looking for them in the text."""
-        return _run(self.retriever.retrieve(Query(text=query, entities=tuple(entities)), k, paths))
+        """The k best chunks for one query.  ``entities`` saves looking for them in the text.
+
+        ``filter``: which chunks may come, by source, year or document.
+        """
+        return _run(self.retriever.retrieve(Query(text=query, entities=tuple(entities), filter=filter), k, paths))
 
     def compare(
         self,
@@ -47,9 +56,10 @@ class HybridIR:
         paths: Sequence[PathName] | None = None,
         entities: Sequence[str] = (),
         explain: str | None = None,
+        filter: Filter | None = None,
     ) -> tuple[Comparison, Explanation | None]:
         """The paths side by side, those not fused included; ``explain``: a chunk id, to say what brought that chunk."""
-        asked = Query(text=query, entities=tuple(entities))
+        asked = Query(text=query, entities=tuple(entities), filter=filter)
 
         async def run() -> tuple[Comparison, Explanation | None]:
             found, ranked = await compare(self.retriever, self.index.chunks, asked, k, paths)
@@ -69,19 +79,19 @@ class HybridIR:
         top_k: int | None = None,
         deadline_s: float | None = None,
         paths: Sequence[PathName] | None = None,
+        filter: Filter | None = None,
         on_event: Callable[[Event], None] | None = None,
     ) -> Answer:
         """Answer a question; ``options`` maps letters to texts.  Settings given here hold for this call alone.
 
-        ``on_event`` is called with each event of the loop as it happens.
+        ``filter``: which chunks may be evidence.  ``on_event`` is called with each event of the loop as it happens.
         """
         asked = Question(text=question, options=dict(options or {}))
         check_question(asked, self.index.settings.serve.max_question_chars)
         changes = {"rounds": rounds, "sub_questions": sub_questions, "top_k": top_k, "deadline_s": deadline_s}
         settings = self.index.settings.loop.changed(**changes)
-        events = loop.run(
-            asked, self.retriever, self.index.reasoner, settings, build_id=self.index.build_id, paths=paths
-        )
+        retriever = FilteredRetriever(self.retriever, filter) if filter else self.retriever
+        events = loop.run(asked, retriever, self.index.reasoner, settings, build_id=self.index.build_id, paths=paths)
         return _run(_last(events, on_event))
 
     def chunk(self, chunk_id: str) -> Chunk:

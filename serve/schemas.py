@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from hybrid_ir.index.manifest import Counts, Fingerprints
-from hybrid_ir.records import PathName
+from hybrid_ir.records import Filter, PathName
 
 MAX_DEADLINE_S = 300.0
 """The longest that one request may run; replicas wait longer than this before they shut down."""
@@ -64,6 +64,27 @@ class AnswerRequest(_Body):
     ) = None
 
 
+class FilterRequest(_Body):
+    """Which chunks may come; every condition given must hold."""
+
+    sources: list[Text] = Field(
+        default_factory=list, max_length=100, description="Shell patterns, one of which the source file must match."
+    )
+    year_from: Annotated[int, Field(ge=0, le=9999, description="Inclusive; text without a year drops out.")] | None = (
+        None
+    )
+    year_to: Annotated[int, Field(ge=0, le=9999, description="Inclusive; text without a year drops out.")] | None = None
+    document_ids: list[Text] = Field(default_factory=list, max_length=1000)
+
+    def record(self) -> Filter:
+        return Filter(
+            sources=tuple(self.sources),
+            year_from=self.year_from,
+            year_to=self.year_to,
+            document_ids=tuple(self.document_ids),
+        )
+
+
 class RetrieveRequest(_Body):
     """One query: evidence without reasoning."""
 
@@ -75,6 +96,7 @@ class RetrieveRequest(_Body):
     k: Annotated[int, Field(ge=1, le=100, description="Chunks of evidence.")] | None = None
     paths: list[Text] | None = Field(None, description=_PATHS)
     entities: list[Text] = Field(default_factory=list, max_length=50, description="Empty: found in the query.")
+    filter: FilterRequest | None = None
 
 
 class BuildInfo(_Body):

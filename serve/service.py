@@ -68,7 +68,8 @@ class Service:
         for position, name in enumerate(request.entities):
             if not name.strip() or len(name) > MAX_NAME_CHARS:
                 raise BadInput(f"entities.{position}: a name has 1 to {MAX_NAME_CHARS} characters.")
-        query = Query(text=request.query, entities=tuple(request.entities))
+        chosen = request.filter.record() if request.filter else None
+        query = Query(text=request.query, entities=tuple(request.entities), filter=chosen)
         retriever = PatientRetriever(self._retriever, self.settings.loop.deadline_s)
         return await retriever.retrieve(query, request.k or self.settings.loop.top_k, self._paths(request.paths))
 
