@@ -12,10 +12,24 @@ import typer
 
 from hybrid_ir import benchmark_commands
 from hybrid_ir.errors import BadInput, HybridIRError
+from hybrid_ir.graph_commands import prepare_gfm
 from hybrid_ir.root_commands import gc, inspect, rollback, verify
 from hybrid_ir.settings import Settings
 from hybrid_ir.settings import load as load_settings
-from hybrid_ir.terminal import AsJson, Config, Paths, Root, Wait, print_json, say_build
+from hybrid_ir.terminal import (
+    AsJson,
+    Config,
+    Documents,
+    Paths,
+    Root,
+    Sources,
+    Wait,
+    YearFrom,
+    YearTo,
+    filter_of,
+    print_json,
+    say_build,
+)
 
 app = typer.Typer(
     name="hybrid-ir",
@@ -35,6 +49,7 @@ EXTRAS = {
     "faiss": "cpu",
     "pymetis": "ray",
     "numba": "ray",
+    "torch_geometric": "gfm",
     "ray": "ray",
     "botocore": "s3",
 }
@@ -159,6 +174,10 @@ def retrieve(
     paths: Paths = None,
     entity: Annotated[list[str] | None, typer.Option(help="Start the graph path here; may be repeated.")] = None,
     explain: Annotated[str | None, typer.Option(help="A chunk's id: say what each path saw in it.")] = None,
+    source: Sources = None,
+    year_from: YearFrom = None,
+    year_to: YearTo = None,
+    document: Documents = None,
     config: Config = None,
     json_: AsJson = False,
 ) -> None:
@@ -169,7 +188,9 @@ def retrieve(
     import hybrid_ir
     from hybrid_ir import render
 
-    found, why = hybrid_ir.open(root, config).compare(query, k, _paths(paths), entity or (), explain)
+    found, why = hybrid_ir.open(root, config).compare(
+        query, k, _paths(paths), entity or (), explain, filter_of(source, year_from, year_to, document)
+    )
     if json_:
         compared = found.model_dump(mode="json")
         print_json({**compared.pop("retrieval"), "comparison": compared, "explanation": why})
@@ -196,7 +217,7 @@ def serve(
     )
 
 
-for command in (inspect, verify, rollback, gc):
+for command in (inspect, verify, rollback, gc, prepare_gfm):
     app.command()(command)
 app.add_typer(benchmark_commands.app, name="benchmark")
 
