@@ -14,6 +14,7 @@ from hybrid_ir.extraction.imported import ImportedExtractor
 from hybrid_ir.extraction.load import load as load_extractor
 from hybrid_ir.extraction.synonyms import Synonyms
 from hybrid_ir.extraction.synonyms import load as load_synonyms
+from hybrid_ir.graph.messages import MessageGraph, messages_of
 from hybrid_ir.graph.pagerank import PageRank
 from hybrid_ir.graph.store import StoredGraph, open_graph
 from hybrid_ir.index import chunk_filter, layout, manifest
@@ -23,6 +24,7 @@ from hybrid_ir.index.dense_shards import open_dense
 from hybrid_ir.index.manifest import Manifest
 from hybrid_ir.index.plan import plan_of
 from hybrid_ir.index.sparse_shards import open_sparse
+from hybrid_ir.index.statements import Statements
 from hybrid_ir.reasoning.extractive import ExtractiveReasoner
 from hybrid_ir.records import Filter, PathName
 from hybrid_ir.retrieval.dense_path import DensePath
@@ -53,6 +55,15 @@ class Index:
     @cached_property
     def graph(self) -> StoredGraph:
         return open_graph(self.store, self._folder)
+
+    @cached_property
+    def messages(self) -> MessageGraph:
+        """G_ent both ways, in memory: for chains of triples."""
+        return messages_of(self.graph)
+
+    @cached_property
+    def statements(self) -> Statements:
+        return Statements(self.store, self.graph, self.chunks)
 
     @cached_property
     def extractor(self) -> Extractor:

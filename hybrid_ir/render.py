@@ -71,6 +71,10 @@ def _explanation(found: Explanation) -> Iterator[str]:
         yield from _listed("starts from", [f"{seed.entity} {seed.weight:.3g}" for seed in graph.seeds])
         mentions = [f"{mention.entity} {mention.score:.3g} (no. {mention.place})" for mention in graph.mentions]
         yield from _listed("mentions of the chunk, by score", mentions or ["none with a score"])
+        for chain in graph.chains:
+            stated = dict.fromkeys(step.chunk_id for step in chain.triples if step.chunk_id)
+            where = f"  [{', '.join(stated)}]" if stated else ""
+            yield from wrap(f"chain: {chain}{where}", WIDTH, initial_indent="  ", subsequent_indent="    ")
     if found.dense is not None:
         yield f"dense: {ranked(found.dense.rank)}, similarity {found.dense.similarity:.3f}"
     if found.sparse is not None:

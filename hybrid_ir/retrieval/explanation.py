@@ -8,6 +8,7 @@ from hybrid_ir.index import layout
 from hybrid_ir.opened import Index
 from hybrid_ir.records import Chunk, EntityLink, PathName, Record
 from hybrid_ir.retrieval.comparison import Comparison
+from hybrid_ir.retrieval.evidence_chains import EvidenceChain, evidence_chains
 from hybrid_ir.retrieval.retriever import Ranked
 from hybrid_ir.roles import Query
 
@@ -68,6 +69,8 @@ class GraphReason(Record):
     seeds: tuple[Seed, ...]
     mentions: tuple[MentionReason, ...]
     """Those of this chunk with the highest scores."""
+    chains: tuple[EvidenceChain, ...] = ()
+    """From seeds to this chunk's entities, those that carry most."""
 
 
 class Explanation(Record):
@@ -144,4 +147,5 @@ def _graph(index: Index, query: Query, number: int, rank: int | None, ranked: Ra
         links=tuple(links),
         seeds=tuple(Seed(entity=graph.entity_names[entity].as_py(), weight=seeds[entity]) for entity in order),
         mentions=mentions,
+        chains=evidence_chains(index, seeds, number) if seeds else (),
     )

@@ -140,6 +140,13 @@ def test_the_comparison_shows_every_paths_own_first_k_and_the_explanation_adds_u
     assert why.graph.score == pytest.approx(row.paths["graph"].score)
     assert {"bat", "rabies"} <= {seed.entity for seed in why.graph.seeds}
     assert why.graph.mentions[0].score == max(mention.score for mention in why.graph.mentions)
+    assert [chain.weight for chain in why.graph.chains] == sorted((c.weight for c in why.graph.chains), reverse=True)
+    named = {mention.entity for mention in why.graph.mentions}
+    for chain in why.graph.chains:
+        assert chain.seed in {seed.entity for seed in why.graph.seeds}
+        for triple in chain.triples:
+            assert triple.relation == "equivalent" or ir.chunk(triple.chunk_id)
+    assert named & {chain.entity for chain in why.graph.chains}
     with pytest.raises(NotFound, match="no-such#0"):
         ir.compare("bats", 3, explain="no-such#0")
 
