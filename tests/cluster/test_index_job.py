@@ -7,12 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from hybrid_ir.corpus.ranges import look
 from hybrid_ir.errors import BadInput, NotFound
-from hybrid_ir.index import inspection, layout, manifest
+from hybrid_ir.index import inspection, layout, manifest, retention
 from hybrid_ir.settings import BuildSettings, JobSettings, Settings
 from hybrid_ir.store import Store
 from ray_jobs.cluster import connected
@@ -58,10 +60,17 @@ def files_of(root):
     }
 
 
-def test_two_runs_write_the_same_bytes_and_the_third_has_nothing_to_do(corpus, whole, tmp_path, capsys):
+def test_two_runs_write_the_same_bytes_and_the_third_has_nothing_to_do(corpus, whole, tmp_path, monkeypatch, capsys):
+    """The second run reads the file in ranges, by several tasks."""
     root, done = whole
-    index([corpus], str(tmp_path / "b"), SETTINGS, Reporter(quiet=True))
-    assert files_of(root) == files_of(tmp_path / "b")
+    with monkeypatch.context() as small:
+        small.setattr("ray_jobs.index.look", partial(look, range_bytes=300))
+        small.setattr("ray_jobs.pipeline.BYTES_PER_READ", 300)
+        index([corpus], str(tmp_path / "b"), SETTINGS, Reporter(quiet=True))
+    one, two = files_of(root), files_of(tmp_path / "b")
+    readings = {name for name in two if "/done/read-" in name}
+    assert len(readings) > 2
+    assert {n: two[n] for n in two if n not in readings} == {n: one[n] for n in one if "/done/read-" not in n}
     assert done.counts.documents == len(TOPICS)
     assert done.counts.triples > 0
     store = Store(str(root))
@@ -131,13 +140,19 @@ def test_one_bad_document_is_a_record_and_an_unusable_corpus_publishes_nothing(c
     (bad / "x.bin").write_bytes(bytes(range(256)))
     with pytest.raises(BadInput, match=r"No document could be used; nothing was published.*\n.*x\.bin"):
         index([str(bad)], str(tmp_path / "none"), SETTINGS, Reporter(quiet=True))
-    assert manifest.current(Store(str(tmp_path / "none"))) is None
+    store = Store(str(tmp_path / "none"))
+    assert manifest.current(store) is None
+    assert not store.exists("LEASE")
+    left = retention.garbage(store, keep=1)
+    assert set(left.unfinished) == set(left.files) == set(store.files("")) != set()
+    retention.collect(store, left)
+    assert store.files("") == []
 
 
 def test_shards_and_parts_depend_on_the_corpus_alone():
-    from hybrid_ir.records import SourceFile
+    from hybrid_ir.corpus.source import FileRange
 
-    files = [SourceFile(path=f"f{i:03d}", size=1_500_000) for i in range(60)]
+    files = [FileRange(path=f"f{i:03d}", size=1_500_000) for i in range(60)]
     assert shard_count(BuildSettings(), files) == 43
     assert shard_count(BuildSettings(shards=7), files) == 7
     assert shard_count(BuildSettings(), []) == 1

@@ -37,9 +37,9 @@ def server(tmp_path_factory):
             yield server
 
 
-@pytest.fixture
-def corpus(tmp_path):
-    path = tmp_path / "notes.jsonl"
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    path = tmp_path_factory.mktemp("corpus") / "notes.jsonl"
     rows = [
         {"id": f"n{i}", "title": topic, "text": f"{topic} affects the liver. The liver metabolises {topic.lower()}."}
         for i, topic in enumerate(TOPICS)
@@ -48,9 +48,16 @@ def corpus(tmp_path):
     return str(path)
 
 
-def test_a_folder_and_an_object_store_get_the_same_build_also_when_throttled(server, corpus, tmp_path):
+@pytest.fixture(scope="module")
+def whole(server, corpus, tmp_path_factory):
+    """(root, manifest) of an undisturbed run in a folder."""
+    root = str(tmp_path_factory.mktemp("whole"))
+    return root, index([corpus], root, SETTINGS, Reporter(quiet=True))
+
+
+def test_a_folder_and_an_object_store_get_the_same_build_also_when_throttled(server, corpus, whole):
     server.reset()
-    local = index([corpus], str(tmp_path / "root"), SETTINGS, Reporter(quiet=True))
+    root, local = whole
     server.every_third(503, "SlowDown")
     remote = index([corpus], "s3://medical/throttled", SETTINGS, Reporter(quiet=True))
     failed, requests = server.failed, len(server.requests)
@@ -66,7 +73,7 @@ def test_a_folder_and_an_object_store_get_the_same_build_also_when_throttled(ser
     question = "What affects the liver?"
     here, there = (
         [(found.chunk.id, found.score) for found in hybrid_ir.open(root).retrieve(question).evidence]
-        for root in (str(tmp_path / "root"), store.uri)
+        for root in (root, store.uri)
     )
     assert here == there != []
 
@@ -80,7 +87,7 @@ def test_a_second_job_is_told_and_writes_nothing(server, corpus):
         assert store.files("") == ["LEASE"]
 
 
-def test_a_killed_job_frees_its_root_and_the_next_goes_on(server, corpus, tmp_path):
+def test_a_killed_job_frees_its_root_and_the_next_goes_on(server, corpus, whole, tmp_path):
     server.reset()
     config = tmp_path / "c.yaml"
     config.write_text("build: {shards: 2}\n")
@@ -100,4 +107,4 @@ def test_a_killed_job_frees_its_root_and_the_next_goes_on(server, corpus, tmp_pa
         manifest.read(store)
     time.sleep(5)  # the workers of a killed driver end by themselves
     done = index([corpus], store.uri, SETTINGS, Reporter(quiet=True), wait_s=0)
-    assert done == index([corpus], str(tmp_path / "whole"), SETTINGS, Reporter(quiet=True))
+    assert done == whole[1]

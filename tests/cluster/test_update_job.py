@@ -1,6 +1,8 @@
 """Updates: what a changed index holds is what a new index of the changed corpus holds."""
 
 import json
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -62,6 +64,13 @@ def roots(tmp_path_factory):
     del after["statins"]
     index([write(folder / "all.jsonl", after)], fresh, SETTINGS, QUIET)
     return changed, fresh
+
+
+def copied(root, folder):
+    """(a copy of an index, the corpus it was made of): cheaper than to make another."""
+    copy = folder / "root"
+    shutil.copytree(root, copy)
+    return str(copy), str(Path(root).parent / "all.jsonl")
 
 
 def content(root):
@@ -169,10 +178,8 @@ def test_compaction_keeps_the_content_asks_no_model_and_gc_frees_the_rest(roots)
         retention.rollback(store, old.build_id)
 
 
-def test_a_second_index_of_the_same_corpus_computes_nothing(tmp_path):
-    corpus = write(tmp_path / "c.jsonl", FACTS)
-    root = str(tmp_path / "root")
-    index([corpus], root, SETTINGS, QUIET)
+def test_a_second_index_of_the_same_corpus_computes_nothing(roots, tmp_path):
+    root, corpus = copied(roots[1], tmp_path)
     other = SETTINGS.model_copy(update={"build": SETTINGS.build.model_copy(update={"shards": 3})})
     made = index([corpus], root, other, QUIET)
     report = json.loads(Store(root).read(layout.report(made.build_id)))
@@ -191,12 +198,11 @@ def test_what_is_given_again_lives_again_and_index_says_what_it_replaces(tmp_pat
     assert f"in place of {changed.build_id}" in capsys.readouterr().err
 
 
-def test_bad_updates(tmp_path, capsys):
-    root = str(tmp_path / "root")
+def test_bad_updates(roots, tmp_path, capsys):
     with pytest.raises(NotFound, match="no index"):
-        update(root, [], ["x"], None, QUIET)
-    corpus = write(tmp_path / "c.jsonl", {"a": "Iron treats anaemia."})
-    made = index([corpus], root, SETTINGS, QUIET)
+        update(str(tmp_path / "empty"), [], ["x"], None, QUIET)
+    root, corpus = copied(roots[1], tmp_path)
+    made = manifest.read(Store(root))
     with pytest.raises(BadInput, match="--add"):
         update(root, [], [], None, QUIET)
     assert update(root, [corpus], ["nonsense"], None, Reporter()) == made
