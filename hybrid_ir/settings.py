@@ -177,7 +177,7 @@ class LinkerSettings(_Group):
 
     floor: Share = 0.55
     """A mention whose nearest entity is less similar than this links to nothing."""
-    unlike_floor: Share = 0.65
+    unlike_floor: Share = 0.75
     """The floor for an entity that shares neither a word nor most letters with the mention: there a vector guesses."""
     top_n: Positive = 1
     """Entities a mention may link to; each is a seed by its similarity.  The paper takes the nearest alone."""
