@@ -158,7 +158,7 @@ class BuildSettings(_Group):
     dense: DenseSettings = DenseSettings()
     sparse: SparseSettings = SparseSettings()
     shards: Positive | Literal["auto"] = "auto"
-    """Document shards of a segment; ``auto``: one for each 2 MiB of corpus files, 4096 at most."""
+    """Document shards of a segment; ``auto``: one for each 512 KiB of corpus files, 4096 at most."""
     vectors_per_shard: Positive = 1_000_000
     """Most vectors in one FAISS shard."""
     max_error_share: Share = 0.5

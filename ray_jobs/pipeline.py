@@ -19,7 +19,8 @@ from hybrid_ir.store import FileEntry
 from ray_jobs import stages
 from ray_jobs.progress import Reporter, Tally
 
-BYTES_PER_SHARD = 2 * 2**20
+BYTES_PER_SHARD = 512 * 2**10
+"""About 300 abstracts: a minute of a worker with the embedded models, so that two workers end together."""
 MOST_SHARDS = 4096
 BYTES_PER_READ = RANGE_BYTES
 """Small files are read together, up to this many bytes a task."""
