@@ -127,6 +127,15 @@ def test_every_endpoint(client, service):
             assert chunk == evidence.chunk
 
 
+@pytest.mark.parametrize("path", ["graph", "dense", "sparse"])
+def test_each_path_answers_alone(client, path):
+    found = Retrieval.model_validate(
+        client.post("/v1/retrieve", json={"query": "warfarin and CYP2C9", "k": 2, "paths": [path]}).json()
+    )
+    assert [item.paths[path].rank for item in found.evidence] == [1, 2]
+    assert found.seconds.keys() == {path}
+
+
 def test_bad_input_over_http(client):
     bad = [
         ("/v1/answer", {"question": "x" * 100_000}, 400, "100000 characters, the limit is 20000"),
