@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from hybrid_ir import benchmark_commands
+from hybrid_ir import benchmark_commands, model_commands
 from hybrid_ir.errors import BadInput, HybridIRError
 from hybrid_ir.graph_commands import prepare_gfm
 from hybrid_ir.root_commands import gc, inspect, rollback, verify
@@ -217,6 +217,7 @@ def serve(
     )
 
 
+app.add_typer(model_commands.app, name="models")
 for command in (inspect, verify, rollback, gc, prepare_gfm):
     app.command()(command)
 app.add_typer(benchmark_commands.app, name="benchmark")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hybrid_ir.errors import BadInput
+from hybrid_ir.models import fetched
 
 PACKAGE = "package:"
 _WEIGHTS = ("model*.safetensors", "pytorch_model*.bin")
@@ -33,6 +34,8 @@ class ModelLocation:
     name: str
     source: str
     folder: Path | None
+    commit: str | None = None
+    """Of a folder that was fetched from the hub; its checksums are on record (see :mod:`hybrid_ir.models`)."""
 
     def file(self, name: str) -> Path | None:
         """A file beside the weights, from the hub's cache where the model has a hub name; None where there is none."""
@@ -49,8 +52,8 @@ class ModelLocation:
 
     def revision(self, commit: str | None) -> str:
         """The hub's commit, or for a folder the first 16 hex digits of a sha256 over all files that change vectors."""
-        if self.folder is None:
-            return commit or "unknown"
+        if self.folder is None or self.commit:
+            return self.commit or commit or "unknown"
         weights = next((found for one in _WEIGHTS if (found := sorted(self.folder.glob(one)))), None)
         if not weights:
             raise BadInput(f"{self.name}: no weights in {self.folder} (looked for {', '.join(_WEIGHTS)}).")
@@ -68,12 +71,12 @@ def cannot_load(location: ModelLocation, error: Exception) -> BadInput:
     reason = (str(error).splitlines() or [type(error).__name__])[0]
     return BadInput(
         f"The model {location.name} could not be loaded ({reason}). "
-        "Give a local folder, or a hub name on a machine with a network."
+        "Give a local folder, or fetch it on a machine with a network: hybrid-ir models fetch."
     )
 
 
 def locate(model: str) -> ModelLocation:
-    """``package:NAME/FOLDER``, an existing folder, or a hub name; in this order."""
+    """``package:NAME/FOLDER``, an existing folder, a fetched model, or a hub name; in this order."""
     if model.startswith(PACKAGE):
         package, _, inside = model.removeprefix(PACKAGE).partition("/")
         spec = importlib.util.find_spec(package)
@@ -87,4 +90,7 @@ def locate(model: str) -> ModelLocation:
         return ModelLocation(model, str(folder), folder)
     if Path(model).is_dir():
         return ModelLocation(Path(model).name, model, Path(model))
+    held = fetched(model)
+    if held is not None:
+        return ModelLocation(model, str(held[0]), held[0], held[1].commit)
     return ModelLocation(model, model, None)

@@ -7,6 +7,7 @@ where it was asked for, the background of the bounded mode.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -28,6 +29,7 @@ from hybrid_ir.graph.messages import MessageGraph, joined, messages_of_partition
 from hybrid_ir.graph.partition_store import open_partition, open_relabelled, read_partitions
 from hybrid_ir.graph.store import StoredGraph
 from hybrid_ir.index import layout
+from hybrid_ir.models import fetched
 from hybrid_ir.roles import Encoder
 from hybrid_ir.settings import EncoderSettings, GFMSettings
 from hybrid_ir.store import Store
@@ -44,9 +46,10 @@ class Weights:
 
     @staticmethod
     def of(model: str) -> Weights:
-        """From a local folder.  Raises NotFound and BadInput."""
-        network = checkpoint.load(model)
-        return Weights(network, checkpoint.fingerprint(model))
+        """From a local folder or a fetched model.  Raises NotFound and BadInput."""
+        held = None if Path(model).is_dir() else fetched(model)
+        folder = held[0] if held else Path(model)
+        return Weights(checkpoint.load(folder), checkpoint.fingerprint(folder))
 
 
 def text_encoder(network: GFM, settings: GFMSettings) -> EncoderSettings:
