@@ -215,7 +215,7 @@ class GraphPathSettings(_Group):
     tolerance: float = 1e-7
     exact_up_to_edges: Annotated[int, Field(ge=0)] = 200_000
     """PageRank of a larger graph, its edges counted in both directions, is pushed from the seeds."""
-    push_tolerance: Annotated[float, Field(gt=0)] = 3e-7
+    push_tolerance: Annotated[float, Field(gt=0)] = 1e-6
     """Then a score falls short by less than this times the node's edges."""
     seed_by_document_count: bool = True
     """Divide a seed's weight by the number of chunks that hold it (HippoRAG)."""
