@@ -192,7 +192,7 @@ class GFMSettings(_Group):
     """The graph foundation model (GFM-RAG); a build is prepared for it by ``hybrid-ir prepare-gfm``."""
 
     model: str
-    """A local folder with the published ``config.json`` and ``model.pth``."""
+    """A local folder with the published ``config.json`` and ``model.pth``, or a fetched model's hub name."""
     text_encoder: EncoderSettings | None = None
     """Of questions and relation names; ``None``: the one the checkpoint names, as it was trained."""
     mode: Literal["exact", "bounded"] = "exact"
@@ -217,8 +217,15 @@ class GraphPathSettings(_Group):
     """PageRank of a larger graph, its edges counted in both directions, is pushed from the seeds."""
     push_tolerance: Annotated[float, Field(gt=0)] = 1e-6
     """Then a score falls short by less than this times the node's edges."""
-    seed_by_document_count: bool = True
-    """Divide a seed's weight by the number of chunks that hold it (HippoRAG)."""
+    seed_by_document_count: bool | None = None
+    """Divide a seed's weight by the number of chunks that hold it (HippoRAG).  ``None``: for ``gfm``, which was
+    trained so, and not for ``pagerank``."""
+    plain_weight: Share = 0.2
+    """Of a seed from an everyday word of the query (``waterfall``) beside one from a name or a medical term."""
+    meeting_share: Share = 0.5
+    """Of PageRank's restarts: at the entities where walks from all seeds meet, the others at the seeds; 0: HippoRAG."""
+    meeting_points: Positive = 3
+    """So many of these entities."""
 
 
 class SparsePathSettings(_Group):

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from hybrid_ir.extraction.graph_file import Entry, Fact, GraphFile, folded, read_graph
 from hybrid_ir.extraction.name_finder import NameFinder
+from hybrid_ir.extraction.specific import is_specific
 from hybrid_ir.records import Chunk, Extraction, Triple
 from hybrid_ir.settings import ImportedExtractorSettings
 
@@ -78,9 +79,17 @@ class ImportedExtractor:
         return [_extraction(chunk, entries[chunk.id]) for chunk in chunks]
 
     def mentions(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
-        """Spans of each text that are names of the graph, what the rules find beside them, or both (a setting)."""
+        """Spans of each text that are names of the graph, what the rules find, or both (a setting).
+
+        Of both, everyday words (``state``, ``relevant``) are left to the rules: in a large graph every word is a name.
+        """
         by_name = self._finder.find(texts) if self._settings.mentions != "rules" else [()] * len(texts)
         by_rule = self._rules.mentions(texts) if self._settings.mentions != "names" else [()] * len(texts)
+        if self._settings.mentions == "both":
+            by_name = [
+                tuple(name for name in names if is_specific(name, text))
+                for names, text in zip(by_name, texts, strict=True)
+            ]
         return [
             tuple(dict.fromkeys((*names, *(name for name in ruled if not _within(name, names)))))
             for names, ruled in zip(by_name, by_rule, strict=True)

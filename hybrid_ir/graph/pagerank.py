@@ -6,7 +6,7 @@ It needs no training, so it is the default scorer and a baseline always.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,16 @@ from numpy.typing import NDArray
 
 from hybrid_ir.errors import BadInput
 from hybrid_ir.graph.store import StoredGraph
+from hybrid_ir.ranking import top
 from hybrid_ir.settings import GraphPathSettings
 
 log = logging.getLogger(__name__)
+
+
+MOST_MEETING = 8
+"""Seeds of which the meeting points are sought, the strongest: each is a walk of its own."""
+UNREACHED = 1e-12
+"""Stands for the score of an entity that a seed does not reach, so that one lonely seed forbids nothing."""
 
 
 class PageRank:
@@ -60,32 +67,58 @@ class PageRank:
 
     def score(self, seeds: Mapping[int, float], query: str = "") -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """See :class:`hybrid_ir.roles.GraphScorer`.  No seeds: all zero."""
-        start = np.zeros(self._entities + self._chunks, np.float32)
-        for entity, weight in seeds.items():
+        for entity in seeds:
             if not 0 <= entity < self._entities:
                 raise BadInput(f"Seed {entity} is not an entity of this build (0 to {self._entities - 1}).")
-            start[entity] = weight
-        total = float(start.sum())
+        total = sum(seeds.values())
         if total <= 0 or not np.isfinite(total):
             return np.zeros(self._entities, np.float32), np.zeros(self._chunks, np.float32)
-        start /= total
-        damping, rank = self._settings.damping, start
+        starts = {entity: weight / total for entity, weight in seeds.items() if weight > 0}
+        share = self._settings.meeting_share
+        if len(starts) > 1 and share > 0 and (meeting := self._meeting(starts)):
+            starts = {entity: (1 - share) * weight for entity, weight in starts.items()}
+            starts |= {entity: share * weight for entity, weight in meeting.items()}
+        rank = self._walk([starts])[:, 0]
+        return rank[: self._entities], rank[self._entities :]
+
+    def _meeting(self, starts: Mapping[int, float]) -> dict[int, float]:
+        """The entities where walks from each seed meet, seeds apart: weights that sum to 1.
+
+        meet(e) = prod over seeds i of p_i(e) ** w_i, p_i: PageRank from seed i alone, w_i: its weight.  A
+        sum of walks ranks high what is near to one seed; what a question seeks is near to all it names.
+        """
+        strongest = sorted(starts, key=lambda entity: (-starts[entity], entity))[:MOST_MEETING]
+        walks = self._walk([{entity: 1.0} for entity in strongest])[: self._entities]
+        weights = np.array([starts[entity] for entity in strongest])
+        together = np.exp(np.log(walks + UNREACHED) @ (weights / weights.sum()))
+        together[(walks > 0).sum(axis=1) < 2] = 0.0
+        together[list(starts)] = 0.0
+        best = top(together.astype(np.float32), self._settings.meeting_points)
+        total = float(together[best].sum())
+        return {int(entity): float(together[entity]) / total for entity in best} if total > 0 else {}
+
+    def _walk(self, starts: Sequence[Mapping[int, float]]) -> NDArray[np.float32]:
+        """PageRank from each of several starts, shape (entities + chunks, starts)."""
+        size, damping, moves = self._entities + self._chunks, self._settings.damping, self._moves
+        rank = np.zeros((size, len(starts)), np.float32)
         if self._push:
-            given, moves = {node: weight for node, weight in seeds.items() if weight > 0}, self._moves
-            tolerance = self._settings.push_tolerance
-            reached, mass = self._push(moves.indptr, moves.indices, moves.data, given, damping, tolerance)
-            rank = np.zeros_like(start)
-            rank[reached] = mass
-            return rank[: self._entities], rank[self._entities :]
+            for column, given in enumerate(starts):
+                tolerance = self._settings.push_tolerance
+                reached, mass = self._push(moves.indptr, moves.indices, moves.data, given, damping, tolerance)
+                rank[reached, column] = mass
+            return rank
+        for column, given in enumerate(starts):
+            rank[list(given), column] = list(given.values())
+        start = rank = rank / rank.sum(axis=0)
         for _ in range(self._settings.iterations):
-            moved = self._moves @ rank
-            moved += float(rank[self._dangling].sum()) * start
-            following = (1 - damping) * start + damping * moved
-            change = float(np.abs(following - rank).sum())
-            rank = following.astype(np.float32)
+            moved = moves @ rank
+            moved += rank[self._dangling].sum(axis=0) * start
+            following = ((1 - damping) * start + damping * moved).astype(np.float32)
+            change = float(np.abs(following - rank).sum(axis=0).max())
+            rank = following
             if change < self._settings.tolerance:
                 break
-        return rank[: self._entities], rank[self._entities :]
+        return rank
 
 
 def _load_push() -> Callable[..., Any] | None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid_ir.extraction.specific import is_specific
 from hybrid_ir.index.chunk_filter import Allowed, unfiltered
 from hybrid_ir.ranking import top
 from hybrid_ir.records import EntityLink
@@ -31,6 +32,8 @@ class GraphPath:
         """``document_counts``: how many chunks hold each entity."""
         self._linker, self._scorer, self._extractor = linker, scorer, extractor
         self._document_counts, self._settings, self._allowed = document_counts, settings, allowed
+        by_count = settings.seed_by_document_count
+        self._divides = settings.scorer == "gfm" if by_count is None else by_count
 
     async def rank(self, query: Query, k: int) -> PathRanking:
         return await asyncio.to_thread(self.rank_now, query, k)
@@ -57,6 +60,9 @@ class GraphPath:
         for link, entity in (one for found in self._linker.link_many(mentions) for one in found):
             links.append(link)
             if entity >= 0:
-                held_by = max(int(self._document_counts[entity]), 1) if self._settings.seed_by_document_count else 1
-                seeds[entity] = max(seeds.get(entity, 0.0), link.similarity / held_by)
+                held_by = max(int(self._document_counts[entity]), 1) if self._divides else 1
+                said = 1.0 if is_specific(link.mention, query.text) else self._settings.plain_weight
+                weight = said * link.similarity / held_by
+                if weight > 0:
+                    seeds[entity] = max(seeds.get(entity, 0.0), weight)
         return links, seeds

@@ -13,7 +13,7 @@ from hybrid_ir.graph.pagerank import PageRank
 from hybrid_ir.settings import GraphPathSettings, GraphSettings
 from hybrid_ir.store import Store
 
-SETTINGS = GraphPathSettings(iterations=200, tolerance=1e-9)
+SETTINGS = GraphPathSettings(iterations=200, tolerance=1e-9, meeting_share=0)
 
 
 def stored(tmp_path, triples, mentions, chunks, links=()):
@@ -115,7 +115,7 @@ def test_a_large_graph_is_pushed_to_the_same_ranking(tmp_path):
     links = sorted({(int(a), int(b)) for a, b in rng.integers(0, 800, (1500, 2)) if a != b})
     graph = stored(tmp_path, triples, [], 800, links)
     iterated = PageRank(graph, SETTINGS)
-    pushed = PageRank(graph, GraphPathSettings(exact_up_to_edges=0, push_tolerance=1e-9))
+    pushed = PageRank(graph, GraphPathSettings(exact_up_to_edges=0, push_tolerance=1e-9, meeting_share=0))
     for seeds in ({3: 1.0}, {1: 0.2, graph.entities - 1: 1.0}, {5: 0.0, 7: 2.0}):
         for exact, near in zip(iterated.score(seeds), pushed.score(seeds), strict=True):
             assert np.allclose(exact, near, atol=1e-6)
@@ -123,3 +123,32 @@ def test_a_large_graph_is_pushed_to_the_same_ranking(tmp_path):
     with pytest.raises(BadInput, match="Seed"):
         pushed.score({graph.entities: 1.0})
     assert not pushed.score({})[1].any()
+
+
+BETWEEN = [(0, "a", "r", "m"), (1, "b", "r", "m"), (2, "a", "r", "x"), (3, "a", "r", "y")]
+
+
+@pytest.mark.parametrize("exact_up_to", [10_000, 0])
+def test_walks_start_again_where_they_meet(tmp_path, exact_up_to):
+    if not exact_up_to:
+        pytest.importorskip("numba")
+    graph = stored(tmp_path, BETWEEN, [], 4)
+    names = graph.entity_names.to_pylist()
+    seeds = {names.index("a"): 1.0, names.index("b"): 1.0}
+    settings = GraphPathSettings(exact_up_to_edges=exact_up_to, meeting_points=1)
+    scores = [PageRank(graph, settings.model_copy(update={"meeting_share": s})).score(seeds) for s in (0.0, 0.5)]
+    meeting = [entities[names.index("m")] for entities, _ in scores]
+    assert meeting[1] > 1.5 * meeting[0]
+    before, after = (chunks for _, chunks in scores)
+    assert after[:2].sum() > before[:2].sum()
+    assert after[2:].sum() < before[2:].sum()
+    assert np.isclose(sum(part.sum() for part in scores[1]), 1.0, atol=1e-3)
+
+
+def test_seeds_that_never_meet_keep_their_walks(tmp_path):
+    graph = stored(tmp_path, [(0, "a", "r", "x"), (1, "b", "r", "y")], [], 2)
+    names = graph.entity_names.to_pylist()
+    seeds = {names.index("a"): 1.0, names.index("b"): 0.5}
+    apart, plain = PageRank(graph, GraphPathSettings()).score(seeds), PageRank(graph, SETTINGS).score(seeds)
+    for a, b in zip(apart, plain, strict=True):
+        assert np.allclose(a, b, atol=1e-6)

@@ -168,13 +168,13 @@ class NoMentions:
 def test_seeds_are_divided_by_their_chunks_and_the_query_itself_is_linked_last(linker):
     counts = np.arange(1, len(NAMES) + 1)
     scorer = Scorer()
-    path = GraphPath(linker, scorer, NoMentions(), counts, GraphPathSettings())
+    path = GraphPath(linker, scorer, NoMentions(), counts, GraphPathSettings(seed_by_document_count=True))
     ranking = path.rank_now(Query(text="?", entities=("bat", "IL-2")), 10)
     assert scorer.seeds == {NAMES.index(n): 1 / (NAMES.index(n) + 1) for n in ("bat", "IL-2")}
     assert ranking.chunks == (2, 0, 3)  # a chunk without a score is not ranked; ties by number
     ranking = path.rank_now(Query(text="cave exploration trip"), 1)
     assert [link.entity for link in ranking.links] == ["cave exploration"]
-    plain = GraphPath(linker, scorer, NoMentions(), counts, GraphPathSettings(seed_by_document_count=False))
+    plain = GraphPath(linker, scorer, NoMentions(), counts, GraphPathSettings())
     plain.rank_now(Query(text="?", entities=("IL-2",)), 1)
     assert scorer.seeds == {NAMES.index("IL-2"): 1.0}
 
@@ -185,3 +185,12 @@ def test_top_is_a_sort_cut_at_k():
     expected = sorted((i for i in range(50) if scores[i] > 0), key=lambda i: (-scores[i], i))
     for k in (0, 1, 7, 49, 100):
         assert top(scores, k).tolist() == expected[:k]
+
+
+def test_an_everyday_word_weighs_less_than_a_name(linker):
+    scorer = Scorer()
+    path = GraphPath(linker, scorer, NoMentions(), np.ones(len(NAMES)), GraphPathSettings(plain_weight=0.25))
+    entities = ("bat", "IL-2", "rabies virus")
+    path.rank_now(Query(text="Is the bat near IL-2?", entities=entities), 1)
+    weights = {NAMES[number]: weight for number, weight in scorer.seeds.items()}
+    assert weights == {"bat": 0.25, "IL-2": 1.0, "rabies virus": 1.0}  # the text does not say the last one
