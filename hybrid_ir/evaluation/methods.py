@@ -20,7 +20,7 @@ KEPT = 20
 """Documents of a ranking that are measured and stored."""
 DEPTH = 50
 """Chunks asked for, so that ``KEPT`` distinct documents are found where documents have several chunks."""
-PLAIN_RRF = FusionSettings(eta=60)
+PLAIN_RRF = FusionSettings(eta=60, weights={}, peaks={})
 """The paper's Eq. 5 with the constant of Cormack et al. (2009)."""
 
 

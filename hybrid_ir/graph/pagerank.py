@@ -109,7 +109,8 @@ class PageRank:
             return rank
         for column, given in enumerate(starts):
             rank[list(given), column] = list(given.values())
-        start = rank = rank / rank.sum(axis=0)
+        rank /= rank.sum(axis=0)
+        start = rank
         for _ in range(self._settings.iterations):
             moved = moves @ rank
             moved += rank[self._dangling].sum(axis=0) * start

@@ -9,6 +9,7 @@ from hybrid_ir.opened import Index
 from hybrid_ir.records import Chunk, EntityLink, PathName, Record
 from hybrid_ir.retrieval.comparison import Comparison
 from hybrid_ir.retrieval.evidence_chains import EvidenceChain, evidence_chains
+from hybrid_ir.retrieval.fusion import votes
 from hybrid_ir.retrieval.retriever import Ranked
 from hybrid_ir.roles import Query
 
@@ -46,7 +47,7 @@ class FusedReason(Record):
     """In the fused ranking, where it is among the first k."""
     score: float
     terms: dict[PathName, float]
-    """w / (eta + rank) of each fused path that lists it."""
+    """What each fused path that lists it gives it; see :func:`hybrid_ir.retrieval.fusion.votes`."""
 
 
 class DenseReason(Record):
@@ -96,7 +97,7 @@ def explain(index: Index, query: Query, chunk_id: str, compared: Comparison, ran
         path: ranking.chunks.index(number) + 1 for path, ranking in ranked.rankings.items() if number in ranking.chunks
     }
     terms = {
-        path: fusion.weights.get(path, 1.0) / (fusion.eta + ranks[path]) for path in compared.fused if path in ranks
+        path: votes(path, ranked.rankings[path], fusion)[ranks[path] - 1] for path in compared.fused if path in ranks
     }
     place = next((row.place for row in compared.chunks if row.chunk.id == chunk_id), None)
     asked = ranked.rankings
