@@ -153,7 +153,7 @@ def test_shards_and_parts_depend_on_the_corpus_alone():
     from hybrid_ir.corpus.source import FileRange
 
     files = [FileRange(path=f"f{i:03d}", size=1_500_000) for i in range(60)]
-    assert shard_count(BuildSettings(), files) == 43
+    assert shard_count(BuildSettings(), files) == 172
     assert shard_count(BuildSettings(shards=7), files) == 7
     assert shard_count(BuildSettings(), []) == 1
     parts = read_parts(files)
