@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 
 MOST_MEETING = 8
 """Seeds of which the meeting points are sought, the strongest: each is a walk of its own."""
+MEETING_COARSER = 10
+"""The seeds' own walks are pushed this much less finely: only the best meeting points are taken from them."""
 UNREACHED = 1e-12
 """Stands for the score of an entity that a seed does not reach, so that one lonely seed forbids nothing."""
 
@@ -88,14 +90,33 @@ class PageRank:
         sum of walks ranks high what is near to one seed; what a question seeks is near to all it names.
         """
         strongest = sorted(starts, key=lambda entity: (-starts[entity], entity))[:MOST_MEETING]
-        walks = self._walk([{entity: 1.0} for entity in strongest])[: self._entities]
         weights = np.array([starts[entity] for entity in strongest])
-        together = np.exp(np.log(walks + UNREACHED) @ (weights / weights.sum()))
-        together[(walks > 0).sum(axis=1) < 2] = 0.0
-        together[list(starts)] = 0.0
-        best = top(together.astype(np.float32), self._settings.meeting_points)
+        entities, walks = self._alone(strongest)
+        met = ((walks > 0).sum(axis=1) >= 2) & ~np.isin(entities, list(starts))
+        entities, walks = entities[met], walks[met]
+        together = np.exp(np.log(walks + UNREACHED) @ (weights / weights.sum())).astype(np.float32)
+        best = top(together, self._settings.meeting_points)
         total = float(together[best].sum())
-        return {int(entity): float(together[entity]) / total for entity in best} if total > 0 else {}
+        return {int(entities[i]): float(together[i]) / total for i in best} if total > 0 else {}
+
+    def _alone(self, seeds: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """PageRank from each seed alone: the entities that may be reached, ascending, and shape (entities, seeds)."""
+        if not self._push:
+            return np.arange(self._entities), self._walk([{seed: 1.0} for seed in seeds])[: self._entities]
+        # Only where walks meet is looked at, at a cost that does not grow with the graph.
+        found = [self._pushed({seed: 1.0}, MEETING_COARSER * self._settings.push_tolerance) for seed in seeds]
+        reached = np.unique(np.concatenate([nodes for nodes, _ in found]))
+        walks = np.zeros((len(reached), len(seeds)), np.float32)
+        for column, (nodes, mass) in enumerate(found):
+            walks[np.searchsorted(reached, nodes), column] = mass
+        entities = reached < self._entities
+        return reached[entities], walks[entities]
+
+    def _pushed(self, seeds: Mapping[int, float], tolerance: float) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        assert self._push is not None  # noqa: S101
+        moves = self._moves
+        nodes, mass = self._push(moves.indptr, moves.indices, moves.data, seeds, self._settings.damping, tolerance)
+        return nodes, mass
 
     def _walk(self, starts: Sequence[Mapping[int, float]]) -> NDArray[np.float32]:
         """PageRank from each of several starts, shape (entities + chunks, starts)."""
@@ -103,8 +124,7 @@ class PageRank:
         rank = np.zeros((size, len(starts)), np.float32)
         if self._push:
             for column, given in enumerate(starts):
-                tolerance = self._settings.push_tolerance
-                reached, mass = self._push(moves.indptr, moves.indices, moves.data, given, damping, tolerance)
+                reached, mass = self._pushed(given, self._settings.push_tolerance)
                 rank[reached, column] = mass
             return rank
         for column, given in enumerate(starts):
