@@ -77,6 +77,12 @@ class GraphScorer(Protocol):
         """
         ...
 
+    def score_many(
+        self, seeds: Sequence[Mapping[int, float]], queries: Sequence[str]
+    ) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
+        """The scores of several queries, which share a pass over the graph where the scorer can."""
+        ...
+
 
 class Query(Record):
     """What a path ranks for."""

@@ -69,19 +69,33 @@ class PageRank:
 
     def score(self, seeds: Mapping[int, float], query: str = "") -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """See :class:`hybrid_ir.roles.GraphScorer`.  No seeds: all zero."""
+        return self.score_many([seeds], [query])[0]
+
+    def score_many(
+        self, seeds: Sequence[Mapping[int, float]], queries: Sequence[str]
+    ) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
+        """See :class:`hybrid_ir.roles.GraphScorer`."""
+        starts = [self._starts(given) for given in seeds]
+        somewhere = [number for number, given in enumerate(starts) if given]
+        ranks = np.zeros((self._entities + self._chunks, len(seeds)), np.float32)
+        if somewhere:
+            ranks[:, somewhere] = self._walk([starts[number] for number in somewhere])
+        return [(rank[: self._entities], rank[self._entities :]) for rank in np.ascontiguousarray(ranks.T)]
+
+    def _starts(self, seeds: Mapping[int, float]) -> dict[int, float]:
+        """Where the walk begins and begins again, weights that sum to 1; empty where there is no seed."""
         for entity in seeds:
             if not 0 <= entity < self._entities:
                 raise BadInput(f"Seed {entity} is not an entity of this build (0 to {self._entities - 1}).")
         total = sum(seeds.values())
         if total <= 0 or not np.isfinite(total):
-            return np.zeros(self._entities, np.float32), np.zeros(self._chunks, np.float32)
+            return {}
         starts = {entity: weight / total for entity, weight in seeds.items() if weight > 0}
         share = self._settings.meeting_share
         if len(starts) > 1 and share > 0 and (meeting := self._meeting(starts)):
             starts = {entity: (1 - share) * weight for entity, weight in starts.items()}
             starts |= {entity: share * weight for entity, weight in meeting.items()}
-        rank = self._walk([starts])[:, 0]
-        return rank[: self._entities], rank[self._entities :]
+        return starts
 
     def _meeting(self, starts: Mapping[int, float]) -> dict[int, float]:
         """The entities where walks from each seed meet, seeds apart: weights that sum to 1.

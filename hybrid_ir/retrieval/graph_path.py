@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,13 +39,21 @@ class GraphPath:
         return await asyncio.to_thread(self.rank_now, query, k)
 
     def rank_now(self, query: Query, k: int) -> PathRanking:
-        links, seeds = self.seeds(query)
-        _, scores = self._scorer.score(seeds, query.text)
-        allowed = self._allowed(query.filter)
-        if allowed is not None:
-            scores = np.where(allowed, scores, np.float32(0))
-        best = top(scores, k)
-        return PathRanking(chunks=tuple(best.tolist()), scores=tuple(scores[best].tolist()), links=tuple(links))
+        return self.rank_many([query], [k])[0]
+
+    def rank_many(self, queries: Sequence[Query], ks: Sequence[int]) -> list[PathRanking]:
+        """Several queries at once: one call of each model, and a shared pass over the graph where the scorer can."""
+        found = self.seeds_many(queries)
+        scored = self._scorer.score_many([seeds for _, seeds in found], [query.text for query in queries])
+        rankings = []
+        for query, k, (links, _), (_, scores) in zip(queries, ks, found, scored, strict=True):
+            allowed = self._allowed(query.filter)
+            if allowed is not None:
+                scores = np.where(allowed, scores, np.float32(0))
+            best = top(scores, k)
+            ranking = PathRanking(chunks=tuple(best.tolist()), scores=tuple(scores[best].tolist()), links=tuple(links))
+            rankings.append(ranking)
+        return rankings
 
     def entity_scores(self, query: Query, seeds: Mapping[int, float]) -> NDArray[np.float32]:
         """Shape (entities,)."""
@@ -53,11 +61,25 @@ class GraphPath:
 
     def seeds(self, query: Query) -> tuple[list[EntityLink], dict[int, float]]:
         """The query's mentions as they were linked, and the entities that the scorer starts from with their weights."""
+        return self.seeds_many([query])[0]
+
+    def seeds_many(self, queries: Sequence[Query]) -> list[tuple[list[EntityLink], dict[int, float]]]:
+        """See :meth:`seeds`; all mentions of all queries are linked in one call."""
+        unnamed = [query.text for query in queries if not query.entities]
+        in_text = iter(self._extractor.mentions(unnamed) if unnamed else [])
         # No entity named and none found in the text: the whole query is linked as if it were one.
-        mentions = query.entities or self._extractor.mentions([query.text])[0] or (query.text,)
+        mentions = [query.entities or next(in_text) or (query.text,) for query in queries]
+        linked = iter(self._linker.link_many([one for some in mentions for one in some]))
+        return [
+            self._weighed(query, [next(linked) for _ in some]) for query, some in zip(queries, mentions, strict=True)
+        ]
+
+    def _weighed(
+        self, query: Query, linked: Sequence[Sequence[tuple[EntityLink, int]]]
+    ) -> tuple[list[EntityLink], dict[int, float]]:
         seeds: dict[int, float] = {}
         links = []
-        for link, entity in (one for found in self._linker.link_many(mentions) for one in found):
+        for link, entity in (one for found in linked for one in found):
             links.append(link)
             if entity >= 0:
                 held_by = max(int(self._document_counts[entity]), 1) if self._divides else 1

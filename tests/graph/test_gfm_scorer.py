@@ -83,6 +83,10 @@ def test_a_prepared_build_scores_entities_and_the_chunks_that_hold_them(
     caves, bats, virus, aspirin = (entities[names.index(n)] for n in ("caves", "bats", "rabies virus", "aspirin"))
     np.testing.assert_allclose(chunks, [caves + bats, bats + virus, aspirin], rtol=1e-5)
     assert not np.allclose(chunks, whole.score(seeds, "another question")[1])
+    together = whole.score_many([seeds, {}, {1: 0.5}], ["what lives in caves?", "?", "bats"])
+    np.testing.assert_allclose(together[0][1], chunks, rtol=1e-5)
+    np.testing.assert_allclose(together[2][1], whole.score({1: 0.5}, "bats")[1], rtol=1e-5)
+    assert not together[1][1].any()
     near = GFMScorer(stored, *ids, LetterEncoder(), lambda: exact, bounded, "softmax")
     entities, chunks = near.score(seeds, "what lives in caves?")
     assert (entities > 0).sum() == 2

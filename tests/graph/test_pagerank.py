@@ -125,6 +125,30 @@ def test_a_large_graph_is_pushed_to_the_same_ranking(tmp_path):
     assert not pushed.score({})[1].any()
 
 
+@pytest.mark.parametrize("edges", [0, 10**9])
+def test_queries_scored_together_are_scored_as_each_alone(tmp_path, edges):
+    rng = np.random.default_rng(4)
+    triples = [(i % 90, f"e{rng.integers(40)}", "r", f"e{rng.integers(40)}") for i in range(200)]
+    scorer = PageRank(stored(tmp_path, triples, [], 90), GraphPathSettings(exact_up_to_edges=edges))
+    queries = [{3: 1.0, 8: 0.5}, {}, {7: 0.0}, {1: 2.0}]
+    for one, alone in zip(scorer.score_many(queries, [""] * 4), map(scorer.score, queries), strict=True):
+        for ours, theirs in zip(one, alone, strict=True):
+            np.testing.assert_allclose(ours, theirs, atol=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5])
+def test_pushed_walks_meet_where_iterated_ones_do(tmp_path, share):
+    rng = np.random.default_rng(5)
+    triples = [(i % 90, f"e{rng.integers(60)}", "r", f"e{rng.integers(60)}") for i in range(150)]
+    graph = stored(tmp_path, triples, [], 90)
+    settings = GraphPathSettings(meeting_share=share, push_tolerance=1e-9)
+    iterated = PageRank(graph, settings)
+    pushed = PageRank(graph, settings.model_copy(update={"exact_up_to_edges": 0}))
+    for seeds in ({3: 1.0, 8: 0.5}, {0: 0.2, 11: 1.0, 30: 0.7}):
+        for exact, near in zip(iterated.score(seeds), pushed.score(seeds), strict=True):
+            np.testing.assert_allclose(exact, near, atol=1e-4)
+
+
 BETWEEN = [(0, "a", "r", "m"), (1, "b", "r", "m"), (2, "a", "r", "x"), (3, "a", "r", "y")]
 
 

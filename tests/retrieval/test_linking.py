@@ -155,9 +155,9 @@ def test_no_mentions_and_no_entities(linker, word_encoder, tmp_path):
 
 
 class Scorer:
-    def score(self, seeds, query=""):
-        self.seeds = seeds
-        return np.zeros(len(NAMES), np.float32), np.array([0.1, 0, 0.3, 0.1], np.float32)
+    def score_many(self, seeds, queries):
+        self.seeds = seeds[0]
+        return [(np.zeros(len(NAMES), np.float32), np.array([0.1, 0, 0.3, 0.1], np.float32)) for _ in seeds]
 
 
 class NoMentions:
@@ -177,6 +177,28 @@ def test_seeds_are_divided_by_their_chunks_and_the_query_itself_is_linked_last(l
     plain = GraphPath(linker, scorer, NoMentions(), counts, GraphPathSettings())
     plain.rank_now(Query(text="?", entities=("IL-2",)), 1)
     assert scorer.seeds == {NAMES.index("IL-2"): 1.0}
+
+
+def test_queries_ranked_together_are_ranked_as_each_alone(linker):
+    class Mentions:
+        def mentions(self, texts):
+            return [tuple(name for name in NAMES if name in text) for text in texts]
+
+    class SeedScorer:
+        def score_many(self, seeds, queries):
+            chunks = [np.bincount([entity % 7 for entity in given], minlength=7).astype(np.float32) for given in seeds]
+            return [(np.zeros(len(NAMES), np.float32), scores) for scores in chunks]
+
+    path = GraphPath(linker, SeedScorer(), Mentions(), np.ones(len(NAMES), np.int64), GraphPathSettings())
+    queries = [
+        Query(text="a bat in a cave"),
+        Query(text="?", entities=("IL-2", "nothing like it at all")),
+        Query(text="cave exploration trip"),
+        Query(text="no name here"),
+    ]
+    together = path.rank_many(queries, [3, 1, 5, 2])
+    assert together == [path.rank_now(query, k) for query, k in zip(queries, [3, 1, 5, 2], strict=True)]
+    assert path.rank_many([], []) == []
 
 
 def test_top_is_a_sort_cut_at_k():

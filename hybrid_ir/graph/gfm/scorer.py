@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -58,36 +58,48 @@ class GFMScorer:
 
     def score(self, seeds: Mapping[int, float], query: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Relevance of entities, shape (entities,), and of chunks, shape (chunks,); no seeds: all zero."""
-        entity_scores = np.zeros(self._graph.entities, np.float32)
-        scores = np.zeros(self._graph.chunks, np.float32)
-        if seeds:
-            entities, logits = self._logits(seeds, query, self._bounded)
-            shares, found, given = self._rank(entities, logits)
-            entity_scores[entities], scores[found] = shares, given
-        return entity_scores, scores
+        return self.score_many([seeds], [query])[0]
+
+    def score_many(
+        self, seeds: Sequence[Mapping[int, float]], queries: Sequence[str]
+    ) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
+        """See :class:`hybrid_ir.roles.GraphScorer`; in the exact mode the queries share every pass."""
+        results = [
+            (np.zeros(self._graph.entities, np.float32), np.zeros(self._graph.chunks, np.float32)) for _ in seeds
+        ]
+        seeded = [number for number, given in enumerate(seeds) if given]
+        logits = self._logits(
+            [seeds[number] for number in seeded], [queries[number] for number in seeded], self._bounded
+        )
+        for number, (entities, of_entities) in zip(seeded, logits, strict=True):
+            shares, found, given = self._rank(entities, of_entities)
+            results[number][0][entities], results[number][1][found] = shares, given
+        return results
 
     def audit(self, seeds: Mapping[int, float], query: str) -> Audit:
         """Score one query both ways; raises ValueError in the exact mode."""
         if self._bounded is None:
             raise ValueError("the exact mode needs no audit")
-        entities, logits = self._logits(seeds, query, self._bounded)
-        everyone, exact = self._logits(seeds, query, None)
+        ((entities, logits),) = self._logits([seeds], [query], self._bounded)
+        ((everyone, exact),) = self._logits([seeds], [query], None)
         best, wanted = self._top(entities, logits), self._top(everyone, exact)
         spread = float(exact.std()) or 1.0
         error = float(np.abs(logits - exact[self._labels[entities]]).mean()) / spread if len(entities) else 0.0
         return Audit(error, len(best & wanted) / len(wanted) if wanted else 1.0)
 
     def _logits(
-        self, seeds: Mapping[int, float], query: str, bounded: BoundedGFM | None
-    ) -> tuple[Numbers, NDArray[np.float32]]:
-        """Entities by number, and their logits."""
-        check_seeds([seeds], self._graph.entities)
-        question = torch.from_numpy(self._encoder.encode_queries([query]))
-        labelled = {int(self._labels[entity]): weight for entity, weight in seeds.items()}
-        if bounded is not None:
-            ids, logits = bounded.score(question[0], labelled)
-            return self._numbers[ids], logits
-        return self._numbers, self._exact.score(question, [labelled])[0]
+        self, seeds: Sequence[Mapping[int, float]], queries: Sequence[str], bounded: BoundedGFM | None
+    ) -> list[tuple[Numbers, NDArray[np.float32]]]:
+        """Of each query the entities by number, and their logits."""
+        if not seeds:
+            return []
+        check_seeds(seeds, self._graph.entities)
+        questions = torch.from_numpy(self._encoder.encode_queries(queries))
+        labelled = [{int(self._labels[entity]): weight for entity, weight in given.items()} for given in seeds]
+        if bounded is None:
+            return [(self._numbers, logits) for logits in self._exact.score(questions, labelled)]
+        near = [bounded.score(question, given) for question, given in zip(questions, labelled, strict=True)]
+        return [(self._numbers[ids], logits) for ids, logits in near]
 
     def _rank(
         self, entities: Numbers, logits: NDArray[np.float32]
