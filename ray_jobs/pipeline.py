@@ -166,7 +166,7 @@ def make_build(
 def _resolve(plan: BuildPlan, parts: int, entities: int, job: JobSettings, reporter: Reporter) -> None:
     """Find the synonyms: among all pairs of entities, or among those that share a cluster."""
     if not entity_blocks.wanted(plan, entities):
-        tiles = [{"row": row, "column": column} for row, column in entity_parts.tiles(parts)]
+        tiles = [{"row": row, "column": column} for row, column in entity_parts.tiles(plan, parts)]
         _drain(reporter, "entity resolution", tiles, (stages.synonym_tile, plan, job.read))
         return
     _drain(reporter, "cluster entities", [{"parts": parts}], (stages.train_clusters, plan, job.read))

@@ -67,25 +67,30 @@ def encode(plan: BuildPlan, part: int, parts: int, encoder: Encoder) -> tuple[in
     return len(ids), len(missing)
 
 
-def tiles(parts: int) -> list[tuple[int, int]]:
-    """The comparisons that cover all pairs: (row part, column part)."""
-    return [(row, column) for row in range(parts) for column in range(row, parts)]
+def tiles(plan: BuildPlan, parts: int) -> list[tuple[int, int]]:
+    """The comparisons that cover all pairs: (row part, column part).
+
+    Where the build changes another one, pairs of two old names are known from there: the rows are then
+    blocks of the names that are new, gathered here.
+    """
+    if plan.previous is None:
+        return [(row, column) for row in range(parts) for column in range(row, parts)]
+    return [(row, column) for row in range(_gather_new(plan, parts)) for column in range(parts)]
 
 
 def synonym_tile(plan: BuildPlan, row: int, column: int) -> int:
-    """The similar pairs of one tile, whatever numbers their names hold; returns how many.
-
-    Where the build changes another one, pairs of two old names are known from there, and only
-    the names new to it are compared.
-    """
+    """The similar pairs of one tile, whatever numbers their names hold; returns how many."""
     target = f"{plan.work}/synonyms/tile-{row:05d}-{column:05d}.parquet"
     if plan.store.exists(target):
         return int(plan.store.open_parquet(target).metadata.num_rows)
-    found = [_compare(plan, row, column)]
-    if plan.previous is not None and row != column:
-        found.append(_compare(plan, column, row))
-    a, b, cosine = (np.concatenate([part[i] for part in found]) for i in range(3))
-    a, b, cosine = synonyms.distinct(a, b, cosine)
+    right_ids, right = load_names(plan, column)[0], load_vectors(plan, column)
+    if plan.previous is not None:
+        left_ids, left = (plan.store.array(name) for name in _new_block(plan, row))
+    elif row == column:
+        left_ids, left = right_ids, right
+    else:
+        left_ids, left = load_names(plan, row)[0], load_vectors(plan, row)
+    a, b, cosine = synonyms.similar_pairs(left_ids, left, right_ids, right, plan.settings.graph.synonym_threshold)
     plan.store.write_table(target, pa.table({"a": a, "b": b, "cosine": cosine}))
     return len(a)
 
@@ -143,16 +148,24 @@ def mark_new(plan: BuildPlan, parts: int) -> int:
     return total
 
 
-def _compare(plan: BuildPlan, row: int, column: int) -> tuple[Numbers, Numbers, NDArray[np.float32]]:
-    left_ids, left = load_names(plan, row)[0], load_vectors(plan, row)
-    if plan.previous is not None:
-        new = np.asarray(load_new(plan, row))
-        left_ids, left = left_ids[new], left[new]
-    if row == column and plan.previous is None:
-        right_ids, right = left_ids, left
-    else:
-        right_ids, right = load_names(plan, column)[0], load_vectors(plan, column)
-    return synonyms.similar_pairs(left_ids, left, right_ids, right, plan.settings.graph.synonym_threshold)
+def _gather_new(plan: BuildPlan, parts: int) -> int:
+    """Write the ids and vectors of all new names in blocks of a part's size; returns the number of blocks."""
+    new = [np.flatnonzero(load_new(plan, part)) for part in range(parts)]
+    total, block, held = sum(map(len, new)), 0, 0
+    ids: list[Numbers] = []
+    vectors: list[NDArray[np.float32]] = []
+    for part, rows in enumerate(new):
+        if len(rows):
+            ids.append(load_names(plan, part)[0][rows])
+            vectors.append(np.asarray(load_vectors(plan, part)[rows]))
+            held += len(rows)
+            total -= len(rows)
+        if held >= ENTITIES_PER_PART or (held and not total):
+            ids_file, vectors_file = _new_block(plan, block)
+            plan.store.write_array(ids_file, np.concatenate(ids))
+            plan.store.write_array(vectors_file, np.concatenate(vectors))
+            ids, vectors, held, block = [], [], 0, block + 1
+    return block
 
 
 def _inherited(old: StoredGraph, entities: pa.Array) -> tuple[Numbers, Numbers, NDArray[np.float32]]:
@@ -171,6 +184,10 @@ def _names_file(plan: BuildPlan, part: int) -> str:
 
 def _vectors_file(plan: BuildPlan, part: int) -> str:
     return f"{plan.work}/name-vectors/part-{part:05d}.npy"
+
+
+def _new_block(plan: BuildPlan, block: int) -> tuple[str, str]:
+    return f"{plan.work}/new-names/ids-{block:05d}.npy", f"{plan.work}/new-names/vectors-{block:05d}.npy"
 
 
 def _new_file(plan: BuildPlan, part: int) -> str:

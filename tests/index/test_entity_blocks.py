@@ -22,7 +22,7 @@ class Table:
     fingerprint = {"model": "table"}  # noqa: RUF012
 
     def encode_passages(self, titles, texts):
-        rows = np.array([int(text.split()[1]) for text in texts])
+        rows = np.array([int(text.split()[1]) for text in texts], np.int64)
         centres = np.random.default_rng(0).normal(size=(NAMES // 10, self.dimension))[rows // 10]
         noise = np.random.default_rng(1).normal(size=(NAMES, self.dimension))[rows]
         vectors = (centres + 0.4 * noise).astype(np.float32)
@@ -61,7 +61,7 @@ def by_clusters(plan, parts):
 
 
 def by_all_pairs(plan, parts):
-    for tile in entity_parts.tiles(parts):
+    for tile in entity_parts.tiles(plan, parts):
         entity_parts.synonym_tile(plan, *tile)
 
 
@@ -122,6 +122,22 @@ def test_names_with_other_numbers_are_left_out_of_the_pairs_and_of_the_estimate(
     assert not len(found[0])
     said = entity_blocks.resolution(plan, entities, found)
     assert (said.checked_pairs, said.recall) == (0, None)
+
+
+@pytest.mark.parametrize("added", [1, 400, 1500])
+def test_new_names_against_all_give_the_pairs_of_a_fresh_build(tmp_path, any_numbers, added):
+    old, entities = names(NAMES - added), names()
+    first, parts = prepared(tmp_path, "old", old, any_numbers)
+    by_all_pairs(first, parts)
+    graph = knowledge_graph.build([], [pa.table({"chunk": np.zeros(len(old), np.int64), "name": old})])
+    known = entity_parts.collect(first, old)
+    write_graph(first.store, first.folder, graph, known, chunk_links.merge([]), 1, any_numbers.graph)
+    plan, parts = prepared(tmp_path, "new", entities, any_numbers, previous="old")
+    assert len(entity_parts.tiles(plan, parts)) <= parts * (1 + added // 512)  # a row of tiles for each full block
+    by_all_pairs(plan, parts)
+    fresh, parts = prepared(tmp_path / "fresh", "b", entities, any_numbers)
+    by_all_pairs(fresh, parts)
+    assert pairs_of(entity_parts.collect(plan, entities)) == pairs_of(entity_parts.collect(fresh, entities))
 
 
 def test_a_changed_build_compares_only_what_is_new(tmp_path, any_numbers):
