@@ -29,9 +29,9 @@ SECONDS_BETWEEN_SAMPLES = 2.0
 GRAPH_ARRAYS = ("number entities", "write graph")
 
 
-def run(arguments: Sequence[str]) -> tuple[dict[str, Any], float, float, float]:
-    """A command's JSON, its seconds, its CPU seconds, and the most GiB that it and its children held."""
-    start, before = time.monotonic(), os.times()
+def run(arguments: Sequence[str]) -> tuple[dict[str, Any], float, float]:
+    """A command's JSON, its seconds, and the most GiB that it and its children held."""
+    start = time.monotonic()
     process = subprocess.Popen(  # noqa: S603
         [sys.executable, "-m", *arguments],
         stdout=subprocess.PIPE,
@@ -42,11 +42,10 @@ def run(arguments: Sequence[str]) -> tuple[dict[str, Any], float, float, float]:
     while process.poll() is None:
         most = max(most, sum(map(_held, _family(process.pid))))
         time.sleep(SECONDS_BETWEEN_SAMPLES)
-    seconds, after = time.monotonic() - start, os.times()
+    seconds = time.monotonic() - start
     if process.returncode or process.stdout is None:
         raise SystemExit(f"{' '.join(arguments)} ended with {process.returncode}")
-    cpu = after.children_user + after.children_system - before.children_user - before.children_system
-    return json.loads(process.stdout.read().splitlines()[-1]), seconds, cpu, most / 2**30
+    return json.loads(process.stdout.read().splitlines()[-1]), seconds, most / 2**30
 
 
 def _family(root: int) -> list[int]:
@@ -85,12 +84,11 @@ def measure(name: str, arguments: Sequence[str], root: Path, out: Path) -> dict[
     kept = out / f"{name}.json"
     if kept.exists():
         return json.loads(kept.read_text())
-    done, seconds, cpu, memory = run(arguments)
+    done, seconds, memory = run(arguments)
     report = json.loads((root / "builds" / done["build_id"] / "report.json").read_text())
     result = {
         "name": name,
         "seconds": seconds,
-        "cpu_seconds": cpu,
         "memory_gib": memory,
         "stages": report["stages"],
         "counts": report["counts"],
@@ -147,7 +145,6 @@ def show(sizes: Sequence[int], results: Sequence[dict[str, Any]], update: dict[s
     for stage in results[-1]["stages"]:
         line(f"  {stage}, s", [r["stages"].get(stage, 0.0) for r in results])
     line("whole job, s", [r["seconds"] for r in results])
-    line("whole job, CPU s", [r["cpu_seconds"] for r in results])
     line("peak memory, GiB", [r["memory_gib"] for r in results], 2)
     for what in ("index", "cache"):
         line(
