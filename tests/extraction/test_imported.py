@@ -11,6 +11,7 @@ from hybrid_ir.errors import BadInput, NotFound
 from hybrid_ir.extraction.graph_file import read_graph
 from hybrid_ir.extraction.imported import ImportedExtractor
 from hybrid_ir.extraction.name_finder import NameFinder
+from hybrid_ir.index.manifest import Fingerprints
 from hybrid_ir.records import Chunk
 from hybrid_ir.settings import ImportedExtractorSettings
 
@@ -162,3 +163,14 @@ def test_questions_need_no_file():
     opened = ImportedExtractor(settings, pa.array(["bat", "rabies virus"]), {"kind": "imported"})
     assert opened.mentions(["Does the rabies virus infect a bat?"]) == [("rabies virus", "bat")]
     assert opened.fingerprint == {"kind": "imported"}
+
+
+def test_only_the_file_of_an_imported_graph_may_differ():
+    def of(extractor, encoder="m"):
+        return Fingerprints(extractor=extractor, chunk_encoder={"model": encoder}, entity_encoder={"model": "m"})
+
+    old = of({"kind": "imported", "version": "1", "file": "a"})
+    assert of({"kind": "imported", "version": "1", "file": "b"}).same_models(old)
+    assert not of({"kind": "imported", "version": "2", "file": "a"}).same_models(old)
+    assert not of({"kind": "imported", "version": "1", "file": "a"}, "n").same_models(old)
+    assert not of({"kind": "rules", "file": "b"}).same_models(of({"kind": "rules", "file": "a"}))
