@@ -254,12 +254,20 @@ def _best(found: Sequence[tuple[Scores, Ids]], queries: int, k: int) -> tuple[Sc
     return np.take_along_axis(scores, order, 1), np.take_along_axis(ids, order, 1)
 
 
-def write_vectors(store: Store, name: str, vectors: Vectors, settings: DenseSettings) -> dict[str, FileEntry]:
-    """All vectors, shape (n, dimension), under the ids 0 to n - 1, in one shard; trained first where they are many."""
+def write_vectors(
+    store: Store, name: str, vectors: Vectors, settings: DenseSettings, older: str | None = None
+) -> dict[str, FileEntry]:
+    """All vectors, shape (n, dimension), under the ids 0 to n - 1, in one shard; trained first where they are many.
+
+    ``older``: a folder of nearly the same vectors, whose training may serve again.
+    """
     kind, trained, files = training.kind_for(len(vectors), settings), None, {}
     if kind != "flat":
         folder = name.rpartition("/")[0]
-        sample = vectors[training.sample_rows(len(vectors), settings)]
-        files = training.train(store, folder, sample, len(vectors), kind, settings)
+        inherited = training.inherit(store, folder, older, len(vectors), kind, settings) if older else None
+        if inherited is None:
+            sample = vectors[training.sample_rows(len(vectors), settings)]
+            inherited = training.train(store, folder, sample, len(vectors), kind, settings)
+        files = inherited
         trained = open_trained(store, folder)
     return files | write_shard(store, name, vectors, np.arange(len(vectors)), trained)

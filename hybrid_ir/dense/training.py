@@ -28,6 +28,8 @@ ITERATIONS = 10
 SEED = 1
 MARGIN = 0.02
 """Bytes cover the range of the sample and this share of it on either side; what lies beyond is cut."""
+GROWN = 1.25
+"""An update keeps the lists it finds as long as a training would make no more than this times as many, or fewer."""
 TRAINED, RANGES = "trained.faiss", "ranges.npy"
 
 
@@ -125,6 +127,20 @@ def _train(
     name = f"{folder}/{TRAINED}"
     files[name] = store.write_with(name, lambda path: faiss.write_index(index, path), lists)
     return files
+
+
+def inherit(
+    store: Store, folder: str, older: str, count: int, kind: Kind, settings: DenseSettings
+) -> dict[str, FileEntry] | None:
+    """Take over what an older folder's shards share; None where that was for another kind or another size."""
+    if not store.exists(f"{older}/{TRAINED}"):
+        return None
+    held = open_trained(store, older)
+    wanted = lists_for(count, kind, settings)
+    if (held.rotation is None) != (kind == "ivf_sq8") or not wanted / GROWN <= held.lists <= wanted * GROWN:
+        return None
+    names = [(TRAINED, held.lists)] + ([] if held.ranges is None else [(RANGES, len(held.ranges))])
+    return {f"{folder}/{name}": store.write(f"{folder}/{name}", store.read(f"{older}/{name}"), n) for name, n in names}
 
 
 def open_trained(store: Store, folder: str) -> Trained:

@@ -55,7 +55,8 @@ def finish(plan: BuildPlan, segments: Sequence[Segment], graph: KnowledgeGraph, 
         vectors = np.concatenate([entity_parts.load_vectors(plan, part) for part in parts])
         order = np.argsort(ids)
         name = f"{folder}/{ENTITY_VECTORS}"
-        files |= write_vectors(store, name, vectors[order], plan.settings.dense)
+        older = f"{previous}/{ENTITY_VECTORS}".rpartition("/")[0] if previous else None
+        files |= write_vectors(store, name, vectors[order], plan.settings.dense, older)
     terms, term_files = sparse_shards.write_statistics(plan) if plan.settings.sparse.enabled else (None, {})
     files |= term_files
     tombstones = store.read_table(plan.tombstones) if store.exists(plan.tombstones) else None

@@ -205,3 +205,20 @@ def test_rows_of_another_shard_are_refused(tmp_path):
     store.write_array("a/shard-00000.rows.npy", np.zeros((3, 32), np.uint8))
     with pytest.raises(Damaged, match="not the rows"):
         DenseIndex(store, [Shard("a/shard-00000.faiss")])
+
+
+@pytest.mark.parametrize("kind", INVERTED)
+def test_an_update_takes_over_what_was_trained_while_the_size_is_near(tmp_path, kind):
+    store, settings = Store(str(tmp_path)), DenseSettings(kind=kind)
+    vectors = clustered(4000)
+    write_vectors(store, "old/shard.faiss", vectors[:3700], settings)
+    near = write_vectors(store, "near/shard.faiss", vectors, settings, older="old")
+    assert store.read("near/trained.faiss") == store.read("old/trained.faiss")
+    assert {name.rpartition("/")[2] for name in near} >= {"trained.faiss", "shard.faiss"}
+    found = DenseIndex(store, [Shard("near/shard.faiss")], settings=settings).search(vectors[::100], 10)[1]
+    assert recall(found, exact(vectors[::100], vectors, 10)) > 0.9
+    write_vectors(store, "far/shard.faiss", vectors[:1000], settings, older="old")
+    assert store.read("far/trained.faiss") != store.read("old/trained.faiss")
+    other = DenseSettings(kind=INVERTED[1 - INVERTED.index(kind)])
+    write_vectors(store, "other/shard.faiss", vectors, other, older="old")  # trained anew: of another kind
+    assert len(DenseIndex(store, [Shard("other/shard.faiss")], settings=other)) == 4000
