@@ -76,7 +76,7 @@ def _measured(
     chosen = chosen.limited(limit)
     opened = _indexed(chosen, out, settings, reporter)
     bench = methods.Bench(opened)
-    wanted = methods.methods_for(bench.paths, bool(chosen.steps), rounds)
+    wanted = methods.methods_for(bench.paths, bench.default_paths, bool(chosen.steps), rounds)
     rows: list[methods.Row] = []
 
     async def run() -> None:
@@ -86,7 +86,14 @@ def _measured(
 
     asyncio.run(run())
     rows.sort(key=lambda row: [method.name for method in wanted].index(row.method))
-    summary = retrieval_report.summarise(chosen.name, len(chosen.documents), opened.index.build_id, rows, bench.paths)
+    summary = retrieval_report.summarise(
+        chosen.name,
+        len(chosen.documents),
+        opened.index.build_id,
+        rows,
+        bench.paths,
+        " + ".join(bench.default_paths),
+    )
     retrieval_report.write_rows(out / f"{chosen.name}.parquet", rows)
     (out / f"{chosen.name}.json").write_text(summary.model_dump_json(indent=1) + "\n", encoding="utf-8")
     try:

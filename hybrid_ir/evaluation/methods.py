@@ -49,22 +49,29 @@ class Row(Record):
     seconds: float
 
 
-def methods_for(paths: Sequence[PathName], steps: bool, rounds: int) -> list[Method]:
-    """Each path alone, their fusions, the loop, and the gold decomposition where a set has one."""
-    both = tuple(path for path in ("graph", "dense") if path in paths)
+def methods_for(paths: Sequence[PathName], default: Sequence[PathName], steps: bool, rounds: int) -> list[Method]:
+    """Each path alone, their fusions, the loop, and the gold decomposition where a set has one.
+
+    ``default``: the paths that a query without any is given.
+    """
     found = [Method(path, (path,)) for path in paths]
-    if len(both) == 2:
-        found.append(Method("graph + dense, plain RRF", both, fusion=PLAIN_RRF))
-        found.append(Method("graph + dense", both))
-    if len(paths) > 2:
-        found.append(Method("all paths, plain RRF", tuple(paths), fusion=PLAIN_RRF))
-        found.append(Method("all paths", tuple(paths)))
-    found.append(Method("loop, 1 round", tuple(paths), rounds=1))
-    if rounds > 1:
-        found.append(Method(f"loop, {rounds} rounds", tuple(paths), rounds=rounds))
+    for chosen in dict.fromkeys((tuple(default), tuple(paths))):
+        if len(chosen) > 1:
+            name = " + ".join(chosen)
+            found.append(Method(f"{name}, plain RRF", chosen, fusion=PLAIN_RRF))
+            found.append(Method(name, chosen))
+    for number in dict.fromkeys((1, rounds)):
+        found.append(Method(f"loop, {_rounds(number)}", tuple(default), rounds=number))
+    text = tuple(path for path in paths if path != "graph")
+    if text and set(text) != set(default):
+        found.append(Method(f"loop over {' + '.join(text)}, {_rounds(rounds)}", text, rounds=rounds))
     if steps:
-        found.append(Method("gold sub-questions", tuple(paths), gold_steps=True))
+        found.append(Method("gold sub-questions", tuple(default), gold_steps=True))
     return found
+
+
+def _rounds(number: int) -> str:
+    return "1 round" if number == 1 else f"{number} rounds"
 
 
 class Remembered:
@@ -92,6 +99,10 @@ class Bench:
     @property
     def paths(self) -> tuple[PathName, ...]:
         return tuple(self._paths)
+
+    @property
+    def default_paths(self) -> tuple[PathName, ...]:
+        return self._ir.retriever.default_paths
 
     async def rows(self, chosen: RetrievalSet, question: GoldQuestion, methods: Sequence[Method]) -> list[Row]:
         """One question by all methods."""

@@ -12,8 +12,6 @@ from hybrid_ir.evaluation.intervals import bootstrap, paired
 from hybrid_ir.evaluation.methods import Row
 from hybrid_ir.records import Record
 
-DEFAULT_FUSION = ("all paths", "graph + dense")
-"""The methods that stand for the default, the first that was run."""
 FIRST, SECOND = "#2f6f9f", "#c8553d"
 
 
@@ -56,13 +54,15 @@ class Summary(Record):
     comparison: Comparison | None = None
 
 
-def summarise(name: str, documents: int, build_id: str, rows: Sequence[Row], paths: Sequence[str]) -> Summary:
-    """Means with 95 % bootstrap intervals, and the default fusion against the best path alone."""
+def summarise(
+    name: str, documents: int, build_id: str, rows: Sequence[Row], paths: Sequence[str], fusion: str
+) -> Summary:
+    """Means with 95 % bootstrap intervals, and the method ``fusion`` against the best of its paths alone."""
     by_method: dict[str, list[Row]] = {}
     for row in rows:
         by_method.setdefault(row.method, []).append(row)
     lines = tuple(_line(method, found) for method, found in by_method.items())
-    comparison = _comparison(by_method, paths, next(iter(rows[0].measures))) if rows else None
+    comparison = _comparison(by_method, paths, fusion, next(iter(rows[0].measures))) if rows else None
     questions = len({row.question_id for row in rows})
     return Summary(
         set=name,
@@ -83,10 +83,9 @@ def _line(method: str, rows: Sequence[Row]) -> Line:
     return Line(method=method, questions=len(rows), measures=cells, seconds=seconds)
 
 
-def _comparison(rows: dict[str, list[Row]], paths: Sequence[str], measure: str) -> Comparison | None:
-    fusion = next((name for name in DEFAULT_FUSION if name in rows), None)
+def _comparison(rows: dict[str, list[Row]], paths: Sequence[str], fusion: str, measure: str) -> Comparison | None:
     alone = {path: [row.measures[measure] for row in rows[path]] for path in paths if path in rows}
-    if fusion is None or not alone:
+    if fusion not in rows or not alone:
         return None
     best = max(alone, key=lambda path: sum(alone[path]))
     found = paired([row.measures[measure] for row in rows[fusion]], alone[best])

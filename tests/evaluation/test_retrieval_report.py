@@ -15,7 +15,7 @@ ROWS = [row(f"q{i}", "dense", i % 2) for i in range(40)] + [row(f"q{i}", "graph 
 
 
 def test_the_table_has_every_method_and_the_comparison():
-    summary = retrieval_report.summarise("musique", 3, "b1", ROWS, ("dense",))
+    summary = retrieval_report.summarise("musique", 3, "b1", ROWS, ("dense",), "graph + dense")
     assert [line.method for line in summary.lines] == ["dense", "graph + dense"]
     assert summary.lines[0].measures["recall@5"].mean == 0.5
     assert summary.comparison.path == "dense"
@@ -33,21 +33,30 @@ def test_rows_and_plot_are_files(tmp_path):
     assert table.num_rows == len(ROWS)
     assert table["ranked"][0].as_py() == ["a", "b"]
     pytest.importorskip("matplotlib")
-    retrieval_report.plot(tmp_path / "p.png", retrieval_report.summarise("musique", 3, "b1", ROWS, ("dense",)))
+    retrieval_report.plot(
+        tmp_path / "p.png", retrieval_report.summarise("musique", 3, "b1", ROWS, ("dense",), "graph + dense")
+    )
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_nothing_measured(tmp_path):
-    summary = retrieval_report.summarise("musique", 3, "b1", [], ("dense",))
+    summary = retrieval_report.summarise("musique", 3, "b1", [], ("dense",), "graph + dense")
     assert "0 questions" in retrieval_report.table(summary)
     retrieval_report.write_rows(tmp_path / "r.parquet", [])
 
 
 def test_methods_follow_the_paths_of_the_index():
-    names = [method.name for method in methods_for(("graph", "dense"), True, 3)]
+    names = [method.name for method in methods_for(("graph", "dense"), ("graph", "dense"), True, 3)]
     assert names[:4] == ["graph", "dense", "graph + dense, plain RRF", "graph + dense"]
-    assert names[4:] == ["loop, 1 round", "loop, 3 rounds", "gold sub-questions"]
-    three = [method.name for method in methods_for(("graph", "dense", "sparse"), False, 1)]
-    assert "all paths" in three
-    assert "loop, 1 round" in three
-    assert "gold sub-questions" not in three
+    assert names[4:] == ["loop, 1 round", "loop, 3 rounds", "loop over dense, 3 rounds", "gold sub-questions"]
+    three = methods_for(("graph", "dense", "sparse"), ("graph", "dense"), False, 1)
+    names = [method.name for method in three]
+    assert names[3:] == [
+        "graph + dense, plain RRF",
+        "graph + dense",
+        "graph + dense + sparse, plain RRF",
+        "graph + dense + sparse",
+        "loop, 1 round",
+        "loop over dense + sparse, 1 round",
+    ]
+    assert three[-2].paths == ("graph", "dense")
