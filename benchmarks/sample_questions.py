@@ -34,7 +34,7 @@ def main() -> None:
             recall[name].append(recall_at(5, found, question.gold))
         for rounds in sorted({1, given.rounds}):
             answer = ir.ask(question.question, question.options, rounds=rounds)
-            ranked = loop_ranking(answer.rounds)
+            ranked = loop_ranking(answer)
             recall[f"loop, {rounds} rounds, @5"].append(recall_at(5, ranked, question.gold))
             recall[f"loop, {rounds} rounds, all evidence"].append(recall_at(len(ranked), ranked, question.gold))
             right[f"{question.type}, {rounds} rounds"].append(correct(question, answer))

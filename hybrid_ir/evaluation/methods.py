@@ -118,7 +118,7 @@ class Bench:
         retriever = FusedRetriever(self._paths, self._ir.index.chunks, method.fusion or self._ir.index.settings.fusion)
         if method.rounds:
             answer = await self._answer(question, method, retriever, deepest)
-            return loop_ranking(answer.rounds[: method.rounds])
+            return loop_ranking(answer if method.rounds == deepest else await self._after(answer, method.rounds))
         if method.gold_steps:
             found = [await retriever.retrieve(Query(text=step), DEPTH, method.paths) for step in steps]
             return interleaved([documents(one.evidence) for one in found])

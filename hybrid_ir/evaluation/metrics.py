@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from hybrid_ir.errors import BadInput
 from hybrid_ir.evaluation.questions import GoldQuestion
-from hybrid_ir.records import Answer, Evidence, Round
+from hybrid_ir.records import Answer, Evidence
 
 
 def recall_at(k: int, ranked: Sequence[str], gold: Sequence[str]) -> float:
@@ -64,14 +64,16 @@ def documents(evidence: Sequence[Evidence]) -> list[str]:
     return list(dict.fromkeys(item.chunk.document_id for item in evidence))
 
 
-def loop_ranking(rounds: Sequence[Round]) -> list[str]:
-    """The documents of all sub-questions, each with an equal say.
+def loop_ranking(answer: Answer) -> list[str]:
+    """The documents that a loop found: what its answer cites, then round after round.
 
-    First every sub-question's best document in the order asked, then every second-best, and so
-    on: lists of different questions are not votes on the same thing, so they are not fused.
+    Within a round first every sub-question's best document in the order asked, then every
+    second-best, and so on: lists of different questions are not votes on the same thing, so they
+    are not fused.  An early round stands before a later one, which asks for less of the question.
     """
-    lists = [documents(sub.retrieval.evidence) for round_ in rounds for sub in round_.sub_answers]
-    return interleaved(lists)
+    cited = [chunk.document_id for chunk in answer.citations]
+    rounds = [interleaved([documents(s.retrieval.evidence) for s in round_.sub_answers]) for round_ in answer.rounds]
+    return list(dict.fromkeys((*cited, *(document for found in rounds for document in found))))
 
 
 def interleaved(lists: Sequence[Sequence[str]]) -> list[str]:

@@ -9,12 +9,14 @@ from hybrid_ir.evaluation.metrics import (
     all_gold_at,
     hit_at,
     interleaved,
+    loop_ranking,
     measure,
     ndcg_at,
     recall_at,
     reciprocal_rank,
 )
 from hybrid_ir.evaluation.questions import read_questions
+from hybrid_ir.records import Answer, Chunk, Evidence, Question, Retrieval, Round, SubAnswer, SubQuestion
 
 
 def test_recall_counts_distinct_documents():
@@ -67,3 +69,33 @@ def test_a_bad_line_is_named(tmp_path):
         read_questions(path)
     with pytest.raises(NotFound):
         read_questions(tmp_path / "none.jsonl")
+
+
+def test_a_loop_ranks_what_it_cites_then_round_after_round():
+    def piece(document):
+        return Chunk(
+            id=f"{document}#0", document_id=document, position=0, title="", text="t", start=0, end=1, source="s"
+        )
+
+    def found(*documents):
+        evidence = tuple(Evidence(chunk=piece(document), score=1.0, paths={}) for document in documents)
+        sub_question = SubQuestion(text="q")
+        return SubAnswer(sub_question=sub_question, retrieval=Retrieval(query="q", evidence=evidence), statements=())
+
+    answer = Answer(
+        question=Question(text="q"),
+        build_id="b",
+        reasoner="r",
+        choice=None,
+        short="",
+        statements=(),
+        enough_evidence=True,
+        citations=(piece("z"), piece("b")),
+        rounds=(
+            Round(number=1, sub_answers=(found("a", "b"), found("c"))),
+            Round(number=2, sub_answers=(found("d", "a"),)),
+        ),
+        stopped="rounds",
+        seconds=0.0,
+    )
+    assert loop_ranking(answer) == ["z", "b", "a", "c", "d"]
