@@ -11,7 +11,8 @@ from hybrid_ir.evaluation.metrics import documents, interleaved, loop_ranking, m
 from hybrid_ir.evaluation.questions import GoldQuestion
 from hybrid_ir.evaluation.retrieval_sets import RetrievalSet
 from hybrid_ir.reasoning import loop
-from hybrid_ir.records import Answer, PathName, Record
+from hybrid_ir.reasoning.citations import checked, cited_chunks
+from hybrid_ir.records import Answer, LoopState, PathName, Record
 from hybrid_ir.retrieval.retriever import FusedRetriever
 from hybrid_ir.roles import PathRanking, Query, RetrievalPath
 from hybrid_ir.settings import FusionSettings
@@ -140,6 +141,13 @@ class Bench:
             )
             self._answers = {key: (answer, answer.seconds)}
         return self._answers[key][0]
+
+    async def _after(self, answer: Answer, rounds: int) -> Answer:
+        """What a loop of fewer rounds would have answered: the same rounds, concluded earlier."""
+        state = LoopState(question=answer.question, rounds=answer.rounds[:rounds])
+        conclusion = await self._ir.index.reasoner.conclude(state)
+        cited = cited_chunks(checked(conclusion.statements, state.evidence())[0], state.evidence())
+        return answer.model_copy(update={"rounds": state.rounds, "citations": cited})
 
 
 def _row(question: GoldQuestion, method: Method, ranked: Sequence[str], measures: Sequence[str], seconds: float) -> Row:
