@@ -41,7 +41,7 @@ def retrieval(
     ] = None,
     out: Annotated[Path, typer.Option("--out", help="Where indexes and results go.")] = Path("benchmark-out"),
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="Only the first N questions of each set.")] = None,
-    rounds: Annotated[int, typer.Option("--rounds", min=1, max=10, help="Rounds of the loop.")] = 3,
+    rounds: Annotated[int, typer.Option("--rounds", min=0, max=10, help="Rounds of the loop; 0: without it.")] = 3,
     config: Config = None,
     json_: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,

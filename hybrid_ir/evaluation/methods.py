@@ -53,7 +53,7 @@ class Row(Record):
 def methods_for(paths: Sequence[PathName], default: Sequence[PathName], steps: bool, rounds: int) -> list[Method]:
     """Each path alone, their fusions, the loop, and the gold decomposition where a set has one.
 
-    ``default``: the paths that a query without any is given.
+    ``default``: the paths that a query without any is given.  No rounds: no loop.
     """
     found = [Method(path, (path,)) for path in paths]
     for chosen in dict.fromkeys((tuple(default), tuple(paths))):
@@ -61,10 +61,10 @@ def methods_for(paths: Sequence[PathName], default: Sequence[PathName], steps: b
             name = " + ".join(chosen)
             found.append(Method(f"{name}, plain RRF", chosen, fusion=PLAIN_RRF))
             found.append(Method(name, chosen))
-    for number in dict.fromkeys((1, rounds)):
+    for number in sorted({min(1, rounds), rounds} - {0}):
         found.append(Method(f"loop, {_rounds(number)}", tuple(default), rounds=number))
     text = tuple(path for path in paths if path != "graph")
-    if text and set(text) != set(default):
+    if rounds and text and set(text) != set(default):
         found.append(Method(f"loop over {' + '.join(text)}, {_rounds(rounds)}", text, rounds=rounds))
     if steps:
         found.append(Method("gold sub-questions", tuple(default), gold_steps=True))

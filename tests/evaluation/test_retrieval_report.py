@@ -60,3 +60,4 @@ def test_methods_follow_the_paths_of_the_index():
         "loop over dense + sparse, 1 round",
     ]
     assert three[-2].paths == ("graph", "dense")
+    assert not any(method.rounds for method in methods_for(("graph", "dense"), ("graph", "dense"), True, 0))
