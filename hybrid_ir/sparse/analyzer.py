@@ -90,8 +90,8 @@ def _terms_of(word: str) -> Iterator[str]:
     """A name's whole, its neighbouring parts in pairs where it has three or more, and its parts."""
     word = _POSSESSIVE.sub("", word)
     if word.isalnum():
-        if word not in STOP_WORDS and len(word) <= LONGEST_TERM:
-            yield singular(word)
+        if word not in STOP_WORDS and len(word) <= LONGEST_TERM and (term := singular(word)) not in STOP_WORDS:
+            yield term
         return
     if word in STOP_WORDS:
         return
@@ -104,7 +104,9 @@ def _terms_of(word: str) -> Iterator[str]:
             if a not in STOP_WORDS and b not in STOP_WORDS
         ]
     made += [part for part in parts if part not in STOP_WORDS]
-    yield from dict.fromkeys(singular(term) for term in made if term and len(term) <= LONGEST_TERM)
+    # A whole may be a stop word that its parts are not: ``I-N``.
+    found = dict.fromkeys(singular(term) for term in made if term and len(term) <= LONGEST_TERM)
+    yield from (term for term in found if term not in STOP_WORDS)
 
 
 def _normalised(text: str) -> str:

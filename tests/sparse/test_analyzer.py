@@ -3,7 +3,7 @@
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hybrid_ir.sparse.analyzer import LONGEST_TERM, STOP_WORDS, terms
@@ -102,6 +102,8 @@ def test_what_is_no_word():
 
 
 @given(st.text())
+@example("I-N")
+@example("w-as o-n-e")
 def test_any_text(text):
     found = terms(text)
     assert found == terms(text)
