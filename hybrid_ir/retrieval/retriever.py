@@ -76,7 +76,7 @@ class FusedRetriever:
         a share of the time; where it fails or is late the fused order stands, ``degraded: rerank``.
         """
         ends = None if timeout_s is None else time.monotonic() + timeout_s
-        wanted = max(k, self._rerank_top_n)
+        wanted = max(_checked(k), self._rerank_top_n)
         for_paths = timeout_s if timeout_s is None or self._reranker is None else timeout_s * PATHS_SHARE
         ranked = await self.rank(query, wanted, paths, for_paths)
         found = list((await asyncio.to_thread(self.fused, ranked, wanted)).values())
@@ -104,11 +104,9 @@ class FusedRetriever:
         A path that fails is among the failures.  Raises BadInput for what no path could do.
         """
         names = self._names(paths)
-        if k < 1:
-            raise BadInput(f"k is {k}; ask for at least 1 chunk.")
         if not query.text.strip():
             raise BadInput("The query is empty.")
-        wanted = min(max(2 * k, self._settings.list_length), max(len(self._chunks), 1))
+        wanted = min(max(2 * _checked(k), self._settings.list_length), max(len(self._chunks), 1))
         results = await asyncio.gather(
             *(self._rank(name, query, wanted, timeout_s) for name in names), return_exceptions=True
         )
@@ -170,3 +168,9 @@ def retrieval(query: Query, ranked: Ranked, evidence: Iterable[Evidence]) -> Ret
         degraded=tuple(ranked.failures),
         seconds=ranked.seconds,
     )
+
+
+def _checked(k: int) -> int:
+    if k < 1:
+        raise BadInput(f"k is {k}; ask for at least 1 chunk.")
+    return k
