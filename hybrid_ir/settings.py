@@ -246,7 +246,7 @@ class FusionSettings(_Group):
     """Unstated in the paper; 60 is RRF's original constant."""
     weights: dict[str, Annotated[float, Field(ge=0)]] = Field(default_factory=lambda: {"dense": 0.5, "sparse": 0.5})
     """Of a rank, per path; 1 where absent."""
-    peaks: dict[str, Annotated[float, Field(ge=0)]] = Field(default_factory=lambda: {"dense": 1.2, "sparse": 1.2})
+    peaks: dict[str, Annotated[float, Field(ge=0)]] = Field(default_factory=lambda: {"dense": 1.2})
     """Of standing out, per path; 0 where absent.  ``weights: {}`` and ``peaks: {}`` are the paper's plain RRF."""
     temperature: Annotated[float, Field(gt=0)] = 0.08
     """How far, as a share of its list's best score, a chunk must fall behind it to count for less."""

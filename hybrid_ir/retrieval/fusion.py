@@ -46,7 +46,7 @@ def votes(path: PathName, ranking: PathRanking, settings: FusionSettings) -> lis
 
     The first term is reciprocal rank fusion (Hybrid-IR, Eq. 5, where w is 1).  The second is ours:
     ``pi`` is near 1 for a first chunk that stands far above the others, and 1 / n for all n of a
-    list of level scores; relative to the best score, so that cosines and BM25 scores compare.  It falls with
+    list of level scores; relative to the best score, so that it means the same for every encoder.  It falls with
     the rank as the first term does, so that a path alone keeps its order.
     """
     weight, eta = settings.weights.get(path, 1.0), settings.eta
