@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +14,7 @@ import typer
 from hybrid_ir import benchmark_commands, model_commands
 from hybrid_ir.errors import BadInput, HybridIRError
 from hybrid_ir.graph_commands import prepare_gfm
+from hybrid_ir.progress import Reporter
 from hybrid_ir.root_commands import gc, inspect, rollback, verify
 from hybrid_ir.settings import Settings
 from hybrid_ir.settings import load as load_settings
@@ -73,7 +75,6 @@ def index(
     """Build an index of a corpus and publish it.  Run it again after an interruption: it goes on."""
     from ray_jobs.index import dry_run as run_dry
     from ray_jobs.index import index as run_index
-    from ray_jobs.progress import Reporter
 
     settings = load_settings(config) if config else Settings()
     reporter = Reporter(quiet=quiet)
@@ -108,7 +109,6 @@ def update(
 ) -> None:
     """Add, replace or delete documents.  Only what changed is extracted and encoded."""
     from ray_jobs.index import update as run_update
-    from ray_jobs.progress import Reporter
 
     ids = [*(delete or []), *_lines(delete_from)]
     done = run_update(root, add or [], ids, load_settings(config) if config else None, Reporter(quiet=quiet), wait)
@@ -119,7 +119,6 @@ def update(
 def compact(root: Root, config: Config = None, wait: Wait = 0.0, json_: AsJson = False) -> None:
     """Merge the segments of many updates into one, without what was deleted."""
     from ray_jobs.index import compact as run_compact
-    from ray_jobs.progress import Reporter
 
     done = run_compact(root, load_settings(config) if config else None, Reporter(), wait)
     say_build(done, root, json_)
@@ -217,10 +216,16 @@ def serve(
     )
 
 
+def _build_id(corpus: Sequence[str], root: str, settings: Settings, reporter: Reporter) -> str:
+    from ray_jobs.index import index as run_index
+
+    return run_index(corpus, root, settings, reporter).build_id
+
+
 app.add_typer(model_commands.app, name="models")
 for command in (inspect, verify, rollback, gc, prepare_gfm):
     app.command()(command)
-app.add_typer(benchmark_commands.app, name="benchmark")
+app.add_typer(benchmark_commands.commands(_build_id), name="benchmark")
 
 
 def main() -> None:

@@ -31,6 +31,7 @@ from hybrid_ir.index.plan import BuildPlan, light, plan_of
 from hybrid_ir.index.shard import SegmentPlan
 from hybrid_ir.index.tombstones import bury
 from hybrid_ir.lease import Holder, held, refuse_if_held
+from hybrid_ir.progress import Reporter
 from hybrid_ir.records import SourceFile
 from hybrid_ir.settings import BuildSettings, Settings
 from hybrid_ir.sparse import analyzer
@@ -46,7 +47,6 @@ from ray_jobs.pipeline import (
     shard_count,
     write_report,
 )
-from ray_jobs.progress import Reporter
 
 
 def index(corpus: Sequence[str], root: str, settings: Settings, reporter: Reporter, wait_s: float = 0.0) -> Manifest:

@@ -13,11 +13,11 @@ from hybrid_ir.index.manifest import Fingerprints, Manifest, Segment
 from hybrid_ir.index.plan import BuildPlan
 from hybrid_ir.index.report import Report
 from hybrid_ir.index.shard import SegmentPlan, StageResult
+from hybrid_ir.progress import Reporter, Tally
 from hybrid_ir.records import SourceFile
 from hybrid_ir.settings import BuildSettings, JobSettings
 from hybrid_ir.store import FileEntry
 from ray_jobs import stages
-from ray_jobs.progress import Reporter, Tally
 
 BYTES_PER_SHARD = 512 * 2**10
 """About 300 abstracts: a minute of a worker with the embedded models, so that two workers end together."""

@@ -61,9 +61,9 @@ def word_encoder():
 @pytest.fixture(scope="session")
 def sample_root():
     """The root of an index of examples/corpus, made by the real job with the embedded models."""
+    from hybrid_ir.progress import Reporter
     from hybrid_ir.settings import Settings
     from ray_jobs.index import index
-    from ray_jobs.progress import Reporter
 
     with tempfile.TemporaryDirectory() as folder:
         index([str(PROJECT / "examples" / "corpus")], folder, Settings(), Reporter(quiet=True))

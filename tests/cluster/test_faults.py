@@ -14,12 +14,12 @@ from ray.cluster_utils import Cluster
 
 from hybrid_ir.errors import Failed
 from hybrid_ir.index import layout, manifest
+from hybrid_ir.progress import Reporter
 from hybrid_ir.settings import BuildSettings, JobSettings, Settings, StageResources
 from hybrid_ir.store import Store
 from ray_jobs import stages
 from ray_jobs.cluster import connected
 from ray_jobs.index import index
-from ray_jobs.progress import Reporter
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(600)]
 

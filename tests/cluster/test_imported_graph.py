@@ -6,10 +6,10 @@ import pytest
 
 import hybrid_ir
 from hybrid_ir.errors import HybridIRError
+from hybrid_ir.progress import Reporter
 from hybrid_ir.settings import JobSettings, Settings
 from ray_jobs.cluster import connected
 from ray_jobs.index import index, update
-from ray_jobs.progress import Reporter
 
 pytestmark = [pytest.mark.slow, pytest.mark.cluster]
 QUIET = Reporter(quiet=True)

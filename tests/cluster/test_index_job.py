@@ -15,12 +15,12 @@ import pytest
 from hybrid_ir.corpus.ranges import look
 from hybrid_ir.errors import BadInput, NotFound
 from hybrid_ir.index import inspection, layout, manifest, retention
+from hybrid_ir.progress import Reporter
 from hybrid_ir.settings import BuildSettings, JobSettings, Settings
 from hybrid_ir.store import Store
 from ray_jobs.cluster import connected
 from ray_jobs.index import index
 from ray_jobs.pipeline import read_parts, shard_count
-from ray_jobs.progress import Reporter
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 

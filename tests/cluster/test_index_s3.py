@@ -14,11 +14,11 @@ import hybrid_ir
 from hybrid_ir.errors import Conflict, NotFound
 from hybrid_ir.index import manifest
 from hybrid_ir.lease import held
+from hybrid_ir.progress import Reporter
 from hybrid_ir.settings import BuildSettings, Settings
 from hybrid_ir.store import Store
 from ray_jobs.cluster import connected
 from ray_jobs.index import index
-from ray_jobs.progress import Reporter
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 

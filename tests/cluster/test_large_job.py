@@ -9,11 +9,11 @@ from hybrid_ir.cli import app
 from hybrid_ir.graph.partition_store import open_partition
 from hybrid_ir.graph.store import open_graph
 from hybrid_ir.index import layout, manifest
+from hybrid_ir.progress import Reporter
 from hybrid_ir.settings import BuildSettings, GraphSettings, JobSettings, Settings
 from hybrid_ir.store import Store
 from ray_jobs.cluster import connected
 from ray_jobs.index import index, update
-from ray_jobs.progress import Reporter
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 

@@ -14,11 +14,11 @@ from hybrid_ir.graph.store import open_graph
 from hybrid_ir.index import inspection, layout, manifest, retention
 from hybrid_ir.index.chunk_store import ChunkStore
 from hybrid_ir.index.plan import plan_of
+from hybrid_ir.progress import Reporter
 from hybrid_ir.settings import BuildSettings, GraphSettings, JobSettings, Settings
 from hybrid_ir.store import Store
 from ray_jobs.cluster import connected
 from ray_jobs.index import compact, index, update
-from ray_jobs.progress import Reporter
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 

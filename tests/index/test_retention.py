@@ -95,8 +95,8 @@ def test_what_builds_need_is_not_left_over(store):
 
 
 def test_a_second_writer_is_refused_before_the_corpus_is_looked_at(store):
+    from hybrid_ir.progress import Reporter
     from ray_jobs.index import index
-    from ray_jobs.progress import Reporter
 
     with held(store), pytest.raises(Conflict, match=r"is being written by .* Wait for it with --wait"):
         index(["/nowhere/at/all"], store.uri, Settings(), Reporter(quiet=True))

@@ -19,10 +19,10 @@ import pytest
 import ray
 
 from hybrid_ir.errors import BadInput, Conflict
+from hybrid_ir.progress import Reporter
 from hybrid_ir.records import Answer, Chunk, Retrieval
 from hybrid_ir.settings import DeploymentSettings, LoopSettings, ServeSettings, Settings
 from ray_jobs.index import index
-from ray_jobs.progress import Reporter
 from serve.run import Running, run
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]

@@ -5,8 +5,8 @@ import io
 import pytest
 from rich.console import Console
 
-from ray_jobs import progress
-from ray_jobs.progress import Pace, Reporter, Tally, duration
+from hybrid_ir import progress
+from hybrid_ir.progress import Pace, Reporter, Tally, duration
 
 
 class Clock:
