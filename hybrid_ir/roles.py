@@ -7,12 +7,13 @@ round run at the same time, in this process or behind a Serve handle.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid_ir.llm.records import Message, Prompt, Reply
 from hybrid_ir.records import (
     Chunk,
     Conclusion,
@@ -124,6 +125,35 @@ class Retriever(Protocol):
     async def retrieve(
         self, query: Query, k: int, paths: Sequence[PathName] | None = None, timeout_s: float | None = None
     ) -> Retrieval: ...
+
+
+class LLM(Protocol):
+    """Messages -> text: one language model behind one backend.
+
+    A cancelled call stops the backend's work too.  Raises Unavailable when the backend does not
+    answer after all tries, and BadInput where it refuses the call (a prompt over its window).
+    """
+
+    @property
+    def name(self) -> str:
+        """The model's, as it stands in answers and fingerprints."""
+        ...
+
+    async def complete(self, prompt: Prompt) -> Reply: ...
+
+    def stream(self, prompt: Prompt) -> AsyncGenerator[str | Reply, None]:
+        """The text piece by piece, then the whole reply."""
+        ...
+
+    async def count(self, messages: Sequence[Message]) -> int:
+        """Tokens of the messages with the chat template around them, by the backend's own tokenizer."""
+        ...
+
+    async def window(self) -> int:
+        """Tokens of prompt and reply together."""
+        ...
+
+    async def close(self) -> None: ...
 
 
 class Reasoner(Protocol):

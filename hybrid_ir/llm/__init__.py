@@ -1,0 +1,1 @@
+"""Language models behind one small protocol (:class:`hybrid_ir.roles.LLM`)."""

