@@ -211,6 +211,34 @@ class Statement(Record):
 
     text: str
     citations: tuple[str, ...]
+    support: float | None = None
+    """Cosine between the statement and the best sentence of the chunks it cites; ``None``: not checked, or a quote."""
+
+
+class ModelCall(Record):
+    """One call of a language model: hashes stand for its prompt, its reply is whole."""
+
+    prompt: str
+    """Name and version: ``decompose 1``."""
+    prompt_hash: str
+    reply: str
+    read: bool
+    """Whether the reply could be read."""
+    finish: Literal["stop", "length", "other"]
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float
+    tries: int = 1
+    evidence: tuple[str, ...] = ()
+    """The chunks in the prompt, in their order there."""
+    cut_evidence: tuple[str, ...] = ()
+    """The chunks left out because the window is full."""
+    cut_history: int = 0
+    """Earlier sub-questions whose answers, or which themselves, were left out for the same reason."""
+    window: int = 0
+    """Tokens of prompt and reply together."""
+    counted: dict[str, int] = Field(default_factory=dict)
+    """Hash of the messages -> tokens, for each time they were counted to fit the window."""
 
 
 class SubAnswer(Record):
@@ -262,6 +290,17 @@ class Decomposition(Record):
 
     sub_questions: tuple[SubQuestion, ...]
     missing: str = ""
+    calls: tuple[ModelCall, ...] = ()
+    unreadable: bool = False
+    """There are no sub-questions because the model's replies could not be read."""
+
+
+class Findings(Record):
+    """What a reasoner found on one sub-question."""
+
+    statements: tuple[Statement, ...] = ()
+    """Empty: not enough evidence."""
+    calls: tuple[ModelCall, ...] = ()
 
 
 class Conclusion(Record):
@@ -273,6 +312,7 @@ class Conclusion(Record):
     """The short answer; empty where the evidence is not enough."""
     statements: tuple[Statement, ...] = ()
     enough_evidence: bool
+    calls: tuple[ModelCall, ...] = ()
 
 
 class Answer(Record):
@@ -289,8 +329,10 @@ class Answer(Record):
     """The chunks that the statements cite, in order of first mention."""
     dropped_citations: int = 0
     """Citations of chunks that were not in the evidence; they were taken out."""
+    unread_replies: int = 0
+    """Replies of the language model that could not be read; what they were to say is missing."""
     rounds: tuple[Round, ...]
     degraded: tuple[PathName, ...] = ()
-    stopped: Literal["rounds", "nothing missing", "deadline"]
+    stopped: Literal["rounds", "nothing missing", "deadline", "unreadable"]
     """Why the loop ended."""
     seconds: float

@@ -21,11 +21,11 @@ from hybrid_ir.records import (
     EntityLink,
     Extraction,
     Filter,
+    Findings,
     LoopState,
     PathName,
     Record,
     Retrieval,
-    Statement,
     SubQuestion,
 )
 
@@ -168,7 +168,7 @@ class Reasoner(Protocol):
         """Up to ``limit`` sub-questions on what is missing; none when nothing is."""
         ...
 
-    async def answer(self, state: LoopState, sub_question: SubQuestion, retrieval: Retrieval) -> tuple[Statement, ...]:
+    async def answer(self, state: LoopState, sub_question: SubQuestion, retrieval: Retrieval) -> Findings:
         """Statements on the sub-question with the ids of chunks in ``retrieval``; none: not enough evidence."""
         ...
 

@@ -11,7 +11,7 @@ from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError, 
 from ray.serve.handle import DeploymentHandle
 
 from hybrid_ir.errors import HybridIRError
-from hybrid_ir.records import Chunk, Conclusion, Decomposition, LoopState, Retrieval, Statement, SubQuestion
+from hybrid_ir.records import Chunk, Conclusion, Decomposition, Findings, LoopState, Retrieval, SubQuestion
 from hybrid_ir.roles import PathRanking, Query
 from serve.errors import Overloaded, Unavailable, original
 
@@ -94,8 +94,8 @@ class HandleReasoner:
     async def decompose(self, state: LoopState, limit: int) -> Decomposition:
         return cast(Decomposition, await self._ask("decompose", state, limit))
 
-    async def answer(self, state: LoopState, sub_question: SubQuestion, retrieval: Retrieval) -> tuple[Statement, ...]:
-        return cast(tuple[Statement, ...], await self._ask("answer", state, sub_question, retrieval))
+    async def answer(self, state: LoopState, sub_question: SubQuestion, retrieval: Retrieval) -> Findings:
+        return cast(Findings, await self._ask("answer", state, sub_question, retrieval))
 
     async def conclude(self, state: LoopState) -> Conclusion:
         return cast(Conclusion, await self._ask("conclude", state))

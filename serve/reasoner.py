@@ -10,10 +10,10 @@ from hybrid_ir.records import (
     Conclusion,
     Decomposition,
     Evidence,
+    Findings,
     LoopState,
     Question,
     Retrieval,
-    Statement,
     SubQuestion,
 )
 from hybrid_ir.settings import Settings
@@ -46,7 +46,7 @@ class Reasoner:
 
     async def answer(
         self, build_id: str, state: LoopState, sub_question: SubQuestion, retrieval: Retrieval
-    ) -> tuple[Statement, ...]:
+    ) -> Findings:
         require(build_id, self._build_id, "reasoner")
         return await self._reasoner.answer(state, sub_question, retrieval)
 

@@ -20,7 +20,9 @@ def checked(statements: Sequence[Statement], evidence: Container[str]) -> tuple[
         valid = tuple(chunk_id for chunk_id in cited if chunk_id in evidence)
         dropped += len(cited) - len(valid)
         if valid and statement.text.strip():
-            kept.append(statement if valid == statement.citations else Statement(text=statement.text, citations=valid))
+            kept.append(
+                statement if valid == statement.citations else statement.model_copy(update={"citations": valid})
+            )
     return tuple(kept), dropped
 
 

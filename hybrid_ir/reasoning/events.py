@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
-from hybrid_ir.records import Answer, LoopState, Record, Retrieval, Round, SubAnswer, SubQuestion
+from hybrid_ir.records import Answer, LoopState, ModelCall, Record, Retrieval, Round, SubAnswer, SubQuestion
 
 
 class RoundStarted(Record):
@@ -22,6 +22,18 @@ class RoundStarted(Record):
     number: int
     missing: str = ""
     sub_questions: tuple[SubQuestion, ...]
+
+
+class Called(Record):
+    """A language model replied; it comes before the event that its reply led to."""
+
+    kind: Literal["called"] = "called"
+    seconds: float
+    round: int
+    """Of the conclusion: the last round, 0 where there was none."""
+    index: int | None = None
+    """The sub-question's place in its round; ``None`` for a call on the whole question."""
+    call: ModelCall
 
 
 class Retrieved(Record):
@@ -69,7 +81,7 @@ class Concluding(Record):
 
     kind: Literal["concluding"] = "concluding"
     seconds: float
-    stopped: Literal["rounds", "nothing missing", "deadline"]
+    stopped: Literal["rounds", "nothing missing", "deadline", "unreadable"]
 
 
 class Finished(Record):
@@ -81,7 +93,7 @@ class Finished(Record):
 
 
 Event = Annotated[
-    RoundStarted | Retrieved | SubAnswered | Failed | RoundFinished | Concluding | Finished,
+    RoundStarted | Called | Retrieved | SubAnswered | Failed | RoundFinished | Concluding | Finished,
     Field(discriminator="kind"),
 ]
 

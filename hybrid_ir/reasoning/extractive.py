@@ -20,7 +20,16 @@ from hybrid_ir.reasoning.sentences import Reader, gathered, sentences_of
 from hybrid_ir.reasoning.spans import best_spans
 from hybrid_ir.reasoning.support import Field, field_of, similarity
 from hybrid_ir.reasoning.words import content_words, coverage
-from hybrid_ir.records import Conclusion, Decomposition, LoopState, Question, Retrieval, Statement, SubQuestion
+from hybrid_ir.records import (
+    Conclusion,
+    Decomposition,
+    Findings,
+    LoopState,
+    Question,
+    Retrieval,
+    Statement,
+    SubQuestion,
+)
 from hybrid_ir.roles import Encoder, Extractor
 
 QUOTES = 3
@@ -54,9 +63,9 @@ class ExtractiveReasoner:
         """Round 1: the question, its clauses, its options.  Later: bridges; see ``decompose.py``."""
         return await asyncio.to_thread(self._decompose, state, limit)
 
-    async def answer(self, state: LoopState, sub_question: SubQuestion, retrieval: Retrieval) -> tuple[Statement, ...]:
+    async def answer(self, state: LoopState, sub_question: SubQuestion, retrieval: Retrieval) -> Findings:
         """Up to ``QUOTES`` sentences of the evidence, verbatim, each with its chunk."""
-        return await asyncio.to_thread(self._answer, sub_question, retrieval)
+        return Findings(statements=await asyncio.to_thread(self._answer, sub_question, retrieval))
 
     async def conclude(self, state: LoopState) -> Conclusion:
         """An option, yes or no, or the best short span, with the sentences that support it."""

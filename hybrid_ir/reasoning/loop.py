@@ -13,7 +13,7 @@ from contextlib import aclosing
 from typing import Literal
 
 from hybrid_ir.reasoning.citations import checked, cited_chunks
-from hybrid_ir.reasoning.events import Concluding, Event, Finished, RoundFinished, RoundStarted
+from hybrid_ir.reasoning.events import Called, Concluding, Event, Finished, RoundFinished, RoundStarted
 from hybrid_ir.reasoning.round import RoundOfWork
 from hybrid_ir.records import (
     Answer,
@@ -32,7 +32,7 @@ RESERVE_SHARE = 0.2
 MAX_RESERVE_S = 15.0
 """However long the deadline, a conclusion that takes longer than this is not going to come."""
 
-Stopped = Literal["rounds", "nothing missing", "deadline"]
+Stopped = Literal["rounds", "nothing missing", "deadline", "unreadable"]
 
 
 def folded(text: str) -> str:
@@ -76,6 +76,9 @@ async def run(
     the loop when ``stop_early``; otherwise the question itself is asked, if it was not yet,
     and then the loop stops as well, since repeating a query brings the same evidence.
 
+    Where the model's replies of a later round cannot be read, the loop stops as ``unreadable`` and
+    concludes from what it has; ``unread_replies`` counts all such replies.
+
     ``deadline_s`` holds for the whole question.  When only the reserve for the conclusion is
     left, running calls are cancelled, evidence that has arrived is kept, and the answer says
     ``stopped="deadline"``.  A conclusion that misses the deadline leaves the sub-answers'
@@ -90,7 +93,7 @@ async def run(
     cutoff = deadline - min(RESERVE_SHARE * settings.deadline_s, MAX_RESERVE_S)
     state = LoopState(question=question)
     stopped: Stopped = "rounds"
-    dropped = 0
+    dropped = unread = 0
 
     for number in range(1, settings.rounds + 1):
         try:
@@ -101,9 +104,12 @@ async def run(
                 raise  # the reasoner's own: its backend does not answer
             stopped = "deadline"
             break
+        for call in wanted.calls:
+            yield Called(seconds=clock() - start, round=number, call=call)
+            unread += not call.read
         sub_questions = _fresh(wanted, state, settings)
         if not sub_questions:
-            stopped = "nothing missing"
+            stopped = "unreadable" if wanted.unreadable else "nothing missing"
             break
         yield RoundStarted(
             seconds=clock() - start, number=number, missing=wanted.missing, sub_questions=tuple(sub_questions)
@@ -117,6 +123,7 @@ async def run(
         finally:
             await work.cancel()
         dropped += work.dropped
+        unread += work.unread
         done = work.result(wanted.missing)
         if done.sub_answers:
             state = LoopState(question=question, rounds=(*state.rounds, done))
@@ -135,10 +142,12 @@ async def run(
         stopped = "deadline"
         found = tuple(s for round_ in state.rounds for sub in round_.sub_answers for s in sub.statements)
         conclusion = Conclusion(short="", statements=found, enough_evidence=False)
+    for call in conclusion.calls:
+        yield Called(seconds=clock() - start, round=len(state.rounds), call=call)
+        unread += not call.read
     seconds = clock() - start
-    yield Finished(
-        seconds=seconds, answer=_answer(state, conclusion, build_id, reasoner.name, stopped, dropped, seconds)
-    )
+    final = _answer(state, conclusion, build_id, reasoner.name, stopped, dropped, seconds)
+    yield Finished(seconds=seconds, answer=final.model_copy(update={"unread_replies": unread}))
 
 
 def _fresh(wanted: Decomposition, state: LoopState, settings: LoopSettings) -> list[SubQuestion]:

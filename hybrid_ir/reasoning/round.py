@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Literal
 
 from hybrid_ir.reasoning.citations import checked
-from hybrid_ir.reasoning.events import Event, Failed, Retrieved, SubAnswered
+from hybrid_ir.reasoning.events import Called, Event, Failed, Retrieved, SubAnswered
 from hybrid_ir.records import LoopState, PathName, Retrieval, Round, SubAnswer, SubQuestion
 from hybrid_ir.roles import Query, Reasoner, Retriever
 
@@ -33,6 +33,7 @@ class RoundOfWork:
         paths: Sequence[PathName] | None,
     ) -> None:
         self.dropped = 0
+        self.unread = 0
         self.cut_off = False
         self._state = state
         self._number = number
@@ -106,7 +107,7 @@ class RoundOfWork:
             self._retrievals[index] = retrieval
             emit(Retrieved(seconds=clock() - start, round=self._number, index=index, retrieval=retrieval))
             stage = "answer"
-            written = await self._reasoner.answer(self._state, sub_question, retrieval)
+            found = await self._reasoner.answer(self._state, sub_question, retrieval)
         except Exception as error:
             self._errors[index] = error
             if isinstance(error, TimeoutError) or clock() >= time_is_up:
@@ -114,7 +115,10 @@ class RoundOfWork:
             reason = f"{type(error).__name__}: {error}"
             emit(Failed(seconds=clock() - start, round=self._number, index=index, stage=stage, reason=reason))
             return
-        statements, dropped = checked(written, {item.chunk.id for item in retrieval.evidence})
+        for call in found.calls:
+            emit(Called(seconds=clock() - start, round=self._number, index=index, call=call))
+            self.unread += not call.read
+        statements, dropped = checked(found.statements, {item.chunk.id for item in retrieval.evidence})
         self.dropped += dropped
         sub_answer = SubAnswer(sub_question=sub_question, retrieval=retrieval, statements=statements)
         self._answers[index] = sub_answer

@@ -241,11 +241,11 @@ def test_a_sub_answer_below_the_floor_is_empty() -> None:
     state = LoopState(question=Question(text="q"))
 
     def sub_answer(text: str) -> int:
-        return len(asyncio.run(reasoner.answer(state, SubQuestion(text=text), found(CHUNKS))))
+        return len(asyncio.run(reasoner.answer(state, SubQuestion(text=text), found(CHUNKS))).statements)
 
     assert sub_answer("painters of the Dutch golden age") == 0
     assert 1 <= sub_answer("What does allopurinol inhibit?") <= 3
-    assert asyncio.run(reasoner.answer(state, SubQuestion(text="gout"), found([]))) == ()
+    assert asyncio.run(reasoner.answer(state, SubQuestion(text="gout"), found([]))).statements == ()
 
 
 def first_round(question: Question, limit: int) -> tuple[SubQuestion, ...]:

@@ -15,6 +15,7 @@ from hybrid_ir.records import (
     Conclusion,
     Decomposition,
     Evidence,
+    Findings,
     LoopState,
     PathHit,
     Question,
@@ -106,11 +107,13 @@ class ScriptedReasoner:
             sub_questions=tuple(SubQuestion(text=text) for text in texts), missing="more" if texts else ""
         )
 
-    async def answer(self, state: LoopState, sub_question: SubQuestion, retrieval: Retrieval) -> tuple[Statement, ...]:
+    async def answer(self, state: LoopState, sub_question: SubQuestion, retrieval: Retrieval) -> Findings:
         await asyncio.sleep(self.answer_delay)
-        return tuple(
-            Statement(text=item.chunk.text, citations=(item.chunk.id, *self.extra_citations))
-            for item in retrieval.evidence[:1]
+        return Findings(
+            statements=tuple(
+                Statement(text=item.chunk.text, citations=(item.chunk.id, *self.extra_citations))
+                for item in retrieval.evidence[:1]
+            )
         )
 
     async def conclude(self, state: LoopState) -> Conclusion:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hybrid_ir.index import layout, tables
 from hybrid_ir.index.manifest import Counts, Fingerprints, Manifest, Segment
-from hybrid_ir.records import Chunk, Conclusion, Decomposition, LoopState, Retrieval, Statement, SubQuestion
+from hybrid_ir.records import Chunk, Conclusion, Decomposition, Findings, LoopState, Retrieval, Statement, SubQuestion
 from hybrid_ir.roles import PathRanking, Query
 from hybrid_ir.settings import BuildSettings
 from hybrid_ir.store import Store
@@ -70,8 +70,9 @@ class Quoting:
     async def decompose(self, state: LoopState, limit: int) -> Decomposition:
         return Decomposition(sub_questions=() if state.rounds else (SubQuestion(text=state.question.text),))
 
-    async def answer(self, state: LoopState, sub_question: SubQuestion, retrieval: Retrieval) -> tuple[Statement, ...]:
-        return tuple(Statement(text=e.chunk.text, citations=(e.chunk.id,)) for e in retrieval.evidence[:1])
+    async def answer(self, state: LoopState, sub_question: SubQuestion, retrieval: Retrieval) -> Findings:
+        best = retrieval.evidence[:1]
+        return Findings(statements=tuple(Statement(text=e.chunk.text, citations=(e.chunk.id,)) for e in best))
 
     async def conclude(self, state: LoopState) -> Conclusion:
         found = tuple(s for round_ in state.rounds for sub in round_.sub_answers for s in sub.statements)
