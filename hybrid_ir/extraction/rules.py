@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from importlib import metadata
 
+from hybrid_ir.extraction import term_lists
 from hybrid_ir.extraction import vocabulary as vocabularies
 from hybrid_ir.extraction.aliases import find_aliases
 from hybrid_ir.extraction.entities import find_entities
@@ -42,7 +43,7 @@ class RuleExtractor:
             "rules": RULES_VERSION,
             "pipeline": self._parser.version,
             "spacy": metadata.version("spacy"),
-            **vocabularies.versions(self._settings.vocabularies),
+            **term_lists.versions(self._settings.vocabularies),
         }
 
     def extract(self, chunks: Sequence[Chunk]) -> list[Extraction | str]:

@@ -12,7 +12,7 @@ VOCABULARIES = ("diseases", "drugs", "phenotypes")
 
 
 def is_specific(name: str, text: str) -> bool:
-    """Whether ``text`` writes it with a capital or a digit, or a medical vocabulary lists it.
+    """Whether ``text`` writes it with a capital or a digit, or a medical vocabulary lists it or a part.
 
     A capital that begins the text tells nothing.  A name that does not stand in the text was given
     by someone who meant it.
@@ -25,9 +25,12 @@ def is_specific(name: str, text: str) -> bool:
 
 
 def is_listed(name: str) -> bool:
-    """Whether a vocabulary lists it; none does where its packages are not installed."""
+    """Whether a vocabulary lists it, or a word of it (rabies, in "rabies virus").
+
+    None does where the vocabularies' packages are not installed.
+    """
     held = _vocabulary()
-    return held is not None and held.name(" ".join(name.casefold().split())) is not None
+    return held is not None and bool(held.find(" ".join(name.casefold().split())))
 
 
 @lru_cache(maxsize=1)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from hybrid_ir.extraction import vocabulary
+from hybrid_ir.extraction import term_lists, vocabulary
 from hybrid_ir.extraction.variants import key
 
 EXACT, HEADING, ENTRY = 1.0, 0.9, 0.8
@@ -78,21 +78,21 @@ def _keyed(terms: _Terms) -> list[dict[str, bool]]:
 
 def _diseases() -> _Terms:
     terms: _Terms = {}
-    for term, heading in vocabulary.disease_terms():
+    for term, heading in term_lists.disease_terms():
         terms.setdefault(heading, {_natural(heading): True}).setdefault(_natural(term), False)
     return terms
 
 
 def _drugs() -> _Terms:
     terms: _Terms = {}
-    for term, substance, same in vocabulary.drug_terms():
+    for term, substance, same in term_lists.drug_terms():
         terms.setdefault(substance, {substance: True}).setdefault(term, bool(same))
     return terms
 
 
 def _phenotypes() -> _Terms:
     terms: _Terms = {}
-    for term in vocabulary.phenotype_terms():
+    for term in term_lists.phenotype_terms():
         names = {name: not everyday or " " in name for name, everyday in term.synonyms}
         terms[term.id] = {**names, term.name: True}
     return terms

@@ -2,29 +2,26 @@
 
 A verb links its subjects to its objects and to the objects of its prepositions; a noun links to
 the noun that a preposition, a possessive or an apposition ties to it.  Subjects are inherited by
-coordinated verbs, complements, participles and relative clauses, and pronouns stand for the
-subject before them.
+coordinated verbs, complements, participles and relative clauses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from hybrid_ir.extraction.entities import Entities
 from hybrid_ir.extraction.names import canonical
 from hybrid_ir.extraction.parse import Doc, Token
 from hybrid_ir.extraction.plurals import singular
+from hybrid_ir.extraction.references import SUBJECTS, Context, Reference
 from hybrid_ir.extraction.relations import is_hedged, is_negated, is_passive, join, verb_phrase
-from hybrid_ir.extraction.words import GENERIC, QUANTITIES, STANDS_FOR
+from hybrid_ir.extraction.words import GENERIC
 
 Fact = tuple[str, str, str]
 """Head, relation, tail."""
 
-_SUBJECTS = ("nsubj", "nsubjpass", "csubj")
 _OBJECTS = ("dobj", "attr", "oprd", "dative")
 _NOUN_PREPOSITIONS = frozenset("of in for to with by from between against on at during through via".split())
-_LOOK_THROUGH = frozenset("of in for to with against by between from".split())
 _HYPHENED = {
     "associated": "is associated with",
     "related": "is related to",
@@ -42,17 +39,10 @@ _PLACES = frozenset(("GPE", "LOC"))
 _REVERSED = frozenset(("resistant",))
 
 
-class Reference(NamedTuple):
-    """What a noun stands for: an entity, and the generic noun it was reached through ("treatment of")."""
-
-    name: str
-    via: str = ""
-
-
 def find_triples(doc: Doc, entities: Entities, topic: str) -> Iterator[Fact]:
     """All triples in order of appearance; ``topic`` is what the text as a whole is about, or empty."""
     people = frozenset(canonical(entity.text) for entity in doc.ents if entity.label_ == "PERSON")
-    context = _Context(entities, topic, people)
+    context = Context(entities, topic, people)
     for sentence in doc.sents:
         context.subject = ""
         for token in sentence:
@@ -67,105 +57,7 @@ def find_triples(doc: Doc, entities: Entities, topic: str) -> Iterator[Fact]:
         context.next_sentence()
 
 
-class _Context:
-    """Entities, and the subject of the sentence before for its pronouns."""
-
-    def __init__(self, entities: Entities, topic: str, people: frozenset[str]) -> None:
-        self._people = people
-        self.heads = entities.heads
-        self.topic = topic
-        self.subject = ""
-        self.plural = False
-        self._before = ""
-        self._before_plural = False
-
-    def next_sentence(self) -> None:
-        if self.subject:
-            self._before, self._before_plural = self.subject, self.plural
-
-    def note_subject(self, token: Token, name: str) -> None:
-        if not self.subject:
-            self.subject = name
-            self.plural = token.tag_ in ("NNS", "NNPS") or any(child.dep_ == "conj" for child in token.children)
-
-    def antecedent(self, token: Token) -> str:
-        """The subject before, where its number agrees, else the topic."""
-        plural = token.lower_ in ("they", "these", "those", "them") or token.tag_ == "NNS"
-        if token.lower_ in ("he", "she", "him", "her"):
-            return self._before if self._before in self._people else self.topic
-        if self._before and self._before_plural == plural:
-            return self._before
-        return "" if plural else self.topic
-
-    def references(self, token: Token, depth: int = 0) -> list[Reference]:
-        """What a noun or pronoun and the nouns coordinated with it stand for."""
-        found: list[Reference] = []
-        for noun in (token, *token.conjuncts) if token.dep_ != "conj" else (token,):
-            found += self._one(noun, depth)
-        return found
-
-    def _one(self, token: Token, depth: int) -> list[Reference]:
-        if self._repeats_topic(token):
-            return [Reference(self.topic)]
-        if token.i in self.heads:
-            return [Reference(self.heads[token.i])]
-        if token.tag_ in ("WDT", "WP") or (token.lower_ == "that" and token.pos_ in ("PRON", "SCONJ")):
-            return self._relative(token, depth)
-        if token.pos_ == "PRON" and token.lower_ in _PRONOUNS:
-            name = self.antecedent(token)
-            # An object "it" may be anything named since; only the topic is safe.
-            return (
-                [Reference(name)]
-                if name and (token.dep_ in _SUBJECTS or (token.lower_ == "it" and name == self.topic))
-                else []
-            )
-        if depth < 2:
-            through = self.through(token, depth)
-            if through:
-                return through
-        if singular(token.lower_) in STANDS_FOR and token.dep_ in _SUBJECTS and _only_pointed_at(token):
-            name = self.antecedent(token)
-            return [Reference(name)] if name else []
-        return []
-
-    def _repeats_topic(self, token: Token) -> bool:
-        """ "The journal", in a text on the Journal of Mathematical Physics."""
-        words = self.topic.split()
-        return len(words) > 1 and token.lower_ in words and _only_pointed_at(token)
-
-    def through(self, token: Token, depth: int = 0) -> list[Reference]:
-        """ "Treatment of malaria" stands for malaria, by way of ``treatment of``."""
-        word = singular(token.lower_)
-        for child in token.children:
-            if child.dep_ == "prep" and child.lower_ in _LOOK_THROUGH:
-                via = "" if word in QUANTITIES else f"{word} {child.lower_}"
-                return [
-                    Reference(reference.name, join(via, reference.via))
-                    for noun in child.children
-                    if noun.dep_ == "pobj"
-                    for reference in self.references(noun, depth + 1)
-                ]
-        return []
-
-    def _relative(self, token: Token, depth: int) -> list[Reference]:
-        clause = token
-        while clause.dep_ not in ("relcl", "ROOT"):
-            clause = clause.head
-        if clause.dep_ != "relcl" or depth > 2:
-            return []
-        return self._one(clause.head, depth + 1)
-
-
-_PRONOUNS = frozenset("it they he she this these those them him".split())
-
-
-def _only_pointed_at(noun: Token) -> bool:
-    """The, this or these and nothing else before the noun."""
-    before = list(noun.lefts)
-    return len(before) == 1 and before[0].lower_ in ("the", "this", "these")
-
-
-def _verb_triples(verb: Token, context: _Context) -> Iterator[Fact]:
+def _verb_triples(verb: Token, context: Context) -> Iterator[Fact]:
     subjects = _subjects(verb, context, 0)
     if not subjects:
         return
@@ -177,9 +69,9 @@ def _verb_triples(verb: Token, context: _Context) -> Iterator[Fact]:
             yield subject.name, join(noun, relation, target.via), target.name
 
 
-def _subjects(verb: Token, context: _Context, depth: int) -> list[Reference]:
+def _subjects(verb: Token, context: Context, depth: int) -> list[Reference]:
     """The verb's own subjects, or those it inherits."""
-    own = [child for child in verb.children if child.dep_ in _SUBJECTS]
+    own = [child for child in verb.children if child.dep_ in SUBJECTS]
     if own:
         references = [reference for child in own for reference in context.references(child)]
         if references:
@@ -204,7 +96,7 @@ def _opens_sentence(verb: Token) -> bool:
     return all(token.pos_ in ("ADV", "AUX") for token in verb.doc[verb.sent.start : verb.i])
 
 
-def _targets(verb: Token, phrase: str, context: _Context) -> Iterator[tuple[str, Reference]]:
+def _targets(verb: Token, phrase: str, context: Context) -> Iterator[tuple[str, Reference]]:
     """(relation, object) for each object of the verb and of its prepositions."""
     for child in verb.children:
         mistaken = child.i > verb.i and child.i in context.heads and child.dep_ in ("advmod", "appos", "npadvmod")
@@ -221,13 +113,13 @@ def _targets(verb: Token, phrase: str, context: _Context) -> Iterator[tuple[str,
             yield from _prepositions(child, phrase, context)
 
 
-def _prepositions(token: Token, phrase: str, context: _Context) -> Iterator[tuple[str, Reference]]:
+def _prepositions(token: Token, phrase: str, context: Context) -> Iterator[tuple[str, Reference]]:
     for child in token.children:
         if child.dep_ == "prep":
             yield from _preposition(child, phrase, context)
 
 
-def _preposition(preposition: Token, phrase: str, context: _Context) -> Iterator[tuple[str, Reference]]:
+def _preposition(preposition: Token, phrase: str, context: Context) -> Iterator[tuple[str, Reference]]:
     relation = join(phrase, preposition.lower_)
     for child in preposition.children:
         if child.dep_ == "pobj":
@@ -242,7 +134,7 @@ def _preposition(preposition: Token, phrase: str, context: _Context) -> Iterator
             yield from _preposition(child, relation, context)
 
 
-def _noun_preposition(preposition: Token, context: _Context) -> Iterator[Fact]:
+def _noun_preposition(preposition: Token, context: Context) -> Iterator[Fact]:
     noun = preposition.head
     if noun.pos_ not in ("NOUN", "PROPN"):
         return
@@ -270,7 +162,7 @@ def _is_such_as(preposition: Token) -> bool:
     return bool(preposition.i > 0 and preposition.doc[preposition.i - 1].lower_ == "such")
 
 
-def _tied_noun(token: Token, context: _Context) -> Iterator[Fact]:
+def _tied_noun(token: Token, context: Context) -> Iterator[Fact]:
     head = context.heads.get(token.head.i)
     if head is None:
         return
@@ -296,7 +188,7 @@ def _in_list(token: Token) -> bool:
     return any(word.text == ":" for word in token.doc[token.head.i : token.i])
 
 
-def _hyphened(hyphen: Token, context: _Context) -> Iterator[Fact]:
+def _hyphened(hyphen: Token, context: Context) -> Iterator[Fact]:
     """ "Lidocaine-induced asystole": lidocaine induces asystole."""
     doc = hyphen.doc
     if not 0 < hyphen.i < len(doc) - 1:

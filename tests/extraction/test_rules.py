@@ -12,7 +12,7 @@ from hybrid_ir.extraction.names import canonical
 from hybrid_ir.extraction.rules import RuleExtractor
 from hybrid_ir.extraction.vocabulary import key_of
 from hybrid_ir.records import Chunk, Extraction
-from hybrid_ir.settings import LLMExtractorSettings, RuleExtractorSettings
+from hybrid_ir.settings import RuleExtractorSettings
 
 DATA = Path(os.environ.get("HYBRID_IR_DATA", Path(__file__).parents[2] / "../shared/data"))
 
@@ -214,8 +214,6 @@ def test_the_fingerprint_names_what_the_output_depends_on(extractor: RuleExtract
 
 
 def test_settings_that_cannot_be_met_say_so() -> None:
-    with pytest.raises(BadInput, match="kind: rules"):
-        load(LLMExtractorSettings(kind="llm", model="m", base_url="http://localhost"))
     with pytest.raises(BadInput, match="astrology"):
         load(RuleExtractorSettings(vocabularies=("astrology",)))
     with pytest.raises(BadInput, match="no_such_pipeline"):

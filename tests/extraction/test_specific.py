@@ -14,6 +14,8 @@ pytest.importorskip("drug_named_entity_recognition")
         ("il-2", "does IL-2 help?", True),
         ("il-2", "il-2 helps", True),
         ("kanamycin", "which effect has kanamycin?", True),
+        ("rabies virus", "what carries the rabies virus?", True),
+        ("film director", "which film director?", False),
         ("given by a person", "which effect?", True),
         ("c++ (a+b", "uses c++ (a+b here", False),
     ],

@@ -3,7 +3,7 @@ import pickle
 import pytest
 
 from hybrid_ir.errors import BadInput
-from hybrid_ir.extraction import vocabulary
+from hybrid_ir.extraction import term_lists
 from hybrid_ir.extraction.aliases import long_form
 from hybrid_ir.extraction.relations import join, third_person
 from hybrid_ir.extraction.vocabulary import Vocabulary, key_of
@@ -45,9 +45,9 @@ def test_foreign_classes_in_a_vocabulary_file_are_refused(tmp_path, monkeypatch)
             return (print, ("ran",))
 
     (tmp_path / "x.bz2").write_bytes(bz2.compress(pickle.dumps(Evil())))
-    monkeypatch.setattr(vocabulary, "_folder", lambda name: tmp_path)
+    monkeypatch.setattr(term_lists, "_folder", lambda name: tmp_path)
     with pytest.raises(BadInput, match="not a readable vocabulary"):
-        vocabulary._unpickle("drugs", "x.bz2")
+        term_lists._unpickle("drugs", "x.bz2")
 
 
 def test_words_of_relations() -> None:
