@@ -27,8 +27,9 @@ def test_it_holds_the_packages_and_nothing_else(wheel):
     assert tops == {"hybrid_ir", "ray_jobs", "serve"}
     assert any(name.endswith("licenses/LICENSE") for name in names)
     for package in ("hybrid_ir", "ray_jobs", "serve"):
-        sources = {p.relative_to(PROJECT).as_posix() for p in (PROJECT / package).rglob("*.py")}
-        assert sources <= set(names)
+        for pattern in ("*.py", "prompts/*.*"):
+            sources = {p.relative_to(PROJECT).as_posix() for p in (PROJECT / package).rglob(pattern)}
+            assert sources <= set(names)
 
 
 def test_a_missing_extra_is_named(wheel, tmp_path):

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 
+import numpy as np
+
+from hybrid_ir.reasoning.sentences import MAX_SENTENCE_CHARS
 from hybrid_ir.records import Chunk, Evidence, Statement
+from hybrid_ir.roles import Encoder
+from hybrid_ir.text import sentence_spans
+
+MAX_SENTENCES = 60
+"""Of one chunk: a longer one is a table."""
+WEAK_SUPPORT = 0.5
+"""A statement whose support is below this is shown as weakly supported."""
 
 
 def checked(statements: Sequence[Statement], evidence: Container[str]) -> tuple[tuple[Statement, ...], int]:
@@ -30,3 +40,34 @@ def cited_chunks(statements: Sequence[Statement], evidence: Mapping[str, Evidenc
     """The chunks that checked statements cite, in order of first mention."""
     ids = dict.fromkeys(chunk_id for statement in statements for chunk_id in statement.citations)
     return tuple(evidence[chunk_id].chunk for chunk_id in ids)
+
+
+def with_support(
+    statements: Sequence[Statement], chunks: Mapping[str, Chunk], encoder: Encoder
+) -> tuple[Statement, ...]:
+    """Each statement with its support: the highest cosine between it and a sentence of a chunk that it cites.
+
+    0 where none of its chunks is known.  A sentence is read under its chunk's title, as chunks were indexed.  Costs
+    the encoding of the cited chunks' sentences.
+    """
+    cited = {chunk_id: chunks[chunk_id] for s in statements for chunk_id in s.citations if chunk_id in chunks}
+    sentences = [
+        (chunk_id, chunk.title, chunk.text[start:end][:MAX_SENTENCE_CHARS])
+        for chunk_id, chunk in cited.items()
+        for start, end in sentence_spans(chunk.text)[:MAX_SENTENCES]
+    ]
+    if not sentences:
+        return tuple(statement.model_copy(update={"support": 0.0}) for statement in statements)
+    said = encoder.encode_queries([statement.text for statement in statements])
+    found = encoder.encode_passages([title for _, title, _ in sentences], [text for _, _, text in sentences])
+    lengths = np.linalg.norm(said, axis=1)[:, None] * np.linalg.norm(found, axis=1)[None, :]
+    cosines = said @ found.T / np.maximum(lengths, 1e-12)
+    of_chunk: dict[str, list[int]] = {}
+    for column, (chunk_id, _, _) in enumerate(sentences):
+        of_chunk.setdefault(chunk_id, []).append(column)
+    checked_ = []
+    for row, statement in enumerate(statements):
+        columns = [column for chunk_id in statement.citations for column in of_chunk.get(chunk_id, ())]
+        support = float(cosines[row, columns].max()) if columns else 0.0
+        checked_.append(statement.model_copy(update={"support": round(support, 4)}))
+    return tuple(checked_)

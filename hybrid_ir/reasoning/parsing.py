@@ -1,6 +1,6 @@
 """Read an option's letter out of what models really write.
 
-``strict_choice`` is ours: what cannot be read for certain is no answer.  ``mirage_choice`` is
+``read_choice`` is ours: what cannot be read for certain is no answer.  ``mirage_choice`` is
 the rule of the MIRAGE benchmark, for scores that can be compared with published ones.
 """
 
@@ -63,7 +63,7 @@ _SECOND = re.compile(rf"{_CLOSE}\s*+(?:/|,|&|or|and){_OPEN}[A-Z](?![^\W_])")
 """``A or B``, ``A/B``, ``A, C``: two options are no answer."""
 
 
-def strict_choice(reply: str, options: Mapping[str, str]) -> str | None:
+def read_choice(reply: str, options: Mapping[str, str]) -> str | None:
     """The letter of the option that ``reply`` chooses, or ``None`` where that cannot be read.
 
     In this order: an answer field of a JSON object; a first line that is an option; the last

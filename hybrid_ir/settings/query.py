@@ -55,7 +55,7 @@ class GraphPathSettings(Group):
     tolerance: float = 1e-7
     exact_up_to_edges: Annotated[int, Field(ge=0)] = 200_000
     """PageRank of a larger graph, its edges counted in both directions, is pushed from the seeds."""
-    push_tolerance: Annotated[float, Field(gt=0)] = 1e-6
+    push_tolerance: Annotated[float, Field(gt=0)] = 2e-6
     """Then a score falls short by less than this times the node's edges."""
     seed_by_document_count: bool | None = None
     """Divide a seed's weight by the number of chunks that hold it (HippoRAG).  ``None``: for ``gfm``, which was
@@ -117,6 +117,8 @@ class LoopSettings(Group):
     deadline_s: Annotated[float, Field(gt=0)] = 60.0
     stop_early: bool = True
     """Stop when the reasoner says that nothing is missing; the paper always runs all rounds."""
+    trace_texts: bool = False
+    """Keep the texts of question, evidence and answer in a trace, not only their hashes."""
 
     def changed(self, **changes: float | None) -> LoopSettings:
         """With the changes that are not None; one out of bounds is a :class:`BadInput` that names it."""
@@ -142,6 +144,8 @@ class LLMReasonerSettings(Group):
     """``separate``: a call of its own for the entities of each sub-question, as the paper has it; 3 calls deeper."""
     prompts: dict[str, str] = Field(default_factory=dict)
     """Name of a prompt of ours -> a file to use in its place."""
+    check_support: bool = True
+    """Say of each statement of the answer how close it is to what it cites; the encoder reads the cited chunks."""
 
 
 ReasonerSettings = Annotated[ExtractiveReasonerSettings | LLMReasonerSettings, Field(discriminator="kind")]

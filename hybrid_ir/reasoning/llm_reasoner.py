@@ -1,0 +1,274 @@
+"""A language model as the reasoner of Algorithm 1: it plans, answers from evidence, and concludes.
+
+It is asked by the prompts of ``prompt_files``, in JSON by a schema; a reply that cannot be read is asked for once
+more.  Where there is no evidence it is not asked at all: nothing is answered from its memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeVar
+
+from hybrid_ir.llm.records import Message, Prompt
+from hybrid_ir.reasoning import replies
+from hybrid_ir.reasoning.citations import with_support
+from hybrid_ir.reasoning.fence import Fence
+from hybrid_ir.reasoning.focus import POLAR_WORDS, focus_of
+from hybrid_ir.reasoning.prompt_files import PromptFile, load_prompts
+from hybrid_ir.reasoning.replies import Said
+from hybrid_ir.reasoning.sentences import gathered
+from hybrid_ir.reasoning.windows import Pair, fit, pairs_of
+from hybrid_ir.records import (
+    Conclusion,
+    Decomposition,
+    Evidence,
+    Findings,
+    LoopState,
+    ModelCall,
+    Question,
+    Retrieval,
+    Statement,
+    SubQuestion,
+)
+from hybrid_ir.roles import LLM, Encoder
+
+AGAIN = "Your last reply could not be read. Reply with the JSON object alone, as short as it can be."
+RETRY_SEED = 1
+"""Of the second try: at temperature 0 the first one's seed might give the same reply."""
+SUB_STATEMENTS, FINAL_STATEMENTS = 3, 5
+NOT_FOUND = "nothing was found in the documents"
+
+T = TypeVar("T")
+
+
+def prompt_hash(prompt: Prompt) -> str:
+    """Of all that a reply depends on, for traces and replays."""
+    told = json.dumps(prompt.model_dump(mode="json"), sort_keys=True, ensure_ascii=True)
+    return hashlib.sha256(told.encode()).hexdigest()[:32]
+
+
+class LLMReasoner:
+    """See :class:`hybrid_ir.roles.Reasoner`.
+
+    ``entities``: emitted with the sub-questions, or by a call for each, as the paper has it.  ``max_tokens``: of one
+    reply.  ``encoder``: checks how far the final statements are supported; without one they are not checked.
+    """
+
+    def __init__(
+        self,
+        llm: LLM,
+        prompts: Mapping[str, PromptFile] | None = None,
+        entities: Literal["with_sub_questions", "separate"] = "with_sub_questions",
+        max_tokens: int = 1024,
+        encoder: Encoder | None = None,
+    ) -> None:
+        self._llm = llm
+        self._prompts = dict(prompts) if prompts is not None else load_prompts()
+        self._separate = entities == "separate"
+        self._max_tokens = max_tokens
+        self._encoder = encoder
+
+    @property
+    def name(self) -> str:
+        return self._llm.name
+
+    async def decompose(self, state: LoopState, limit: int) -> Decomposition:
+        """Round 1 asks for what decides the question, a later round for what is missing."""
+        later = bool(state.rounds)
+        schema = replies.sub_questions_schema(limit, later, entities=not self._separate)
+        wanted, calls = await self._ask(
+            "gaps" if later else "decompose",
+            {"question": _question(state.question), "limit": str(limit)},
+            lambda _: schema,
+            lambda reply: replies.read_sub_questions(reply, limit),
+            pairs=pairs_of(state),
+        )
+        if wanted is None:
+            return Decomposition(sub_questions=(), calls=tuple(calls), unreadable=True)
+        sub_questions: Sequence[SubQuestion] = wanted.sub_questions
+        if self._separate and sub_questions:
+            found = await asyncio.gather(*(self._entities(item) for item in sub_questions))
+            sub_questions = [item for item, _ in found]
+            calls += [call for _, made in found for call in made]
+        return Decomposition(sub_questions=tuple(sub_questions), missing=wanted.missing, calls=tuple(calls))
+
+    async def answer(self, state: LoopState, sub_question: SubQuestion, retrieval: Retrieval) -> Findings:
+        """Up to three statements from the evidence of one sub-question."""
+        if not retrieval.evidence:
+            return Findings()
+        said, calls = await self._ask(
+            "sub_answer",
+            {"sub_question": sub_question.text},
+            lambda labels: replies.statements_schema(labels, SUB_STATEMENTS),
+            replies.read_statements,
+            evidence=retrieval.evidence,
+        )
+        statements = _by_id(said.statements, calls) if said and said.enough else ()
+        return Findings(statements=statements, calls=tuple(calls))
+
+    async def conclude(self, state: LoopState) -> Conclusion:
+        """The answer from all evidence, by the kind of the question."""
+        evidence = gathered(state)
+        if not evidence:
+            return Conclusion(short="", enough_evidence=False)
+        said, calls = await self._final(state, evidence)
+        if said is None:  # what the sub-answers found is all there is
+            found = (s for round_ in state.rounds for sub in round_.sub_answers for s in sub.statements)
+            return Conclusion(
+                short="", statements=tuple(dict.fromkeys(found)), enough_evidence=False, calls=tuple(calls)
+            )
+        statements = _by_id(said.statements, calls)
+        if self._encoder is not None:
+            chunks = {item.chunk.id: item.chunk for item in evidence}
+            statements = await asyncio.to_thread(with_support, statements, chunks, self._encoder)
+        return Conclusion(
+            choice=said.choice if state.question.options else None,
+            short=said.short,
+            statements=statements,
+            enough_evidence=said.enough,
+            calls=tuple(calls),
+        )
+
+    async def _final(self, state: LoopState, evidence: Sequence[Evidence]) -> tuple[Said | None, list[ModelCall]]:
+        question, options = state.question, state.question.options
+        words = {text.strip(" .").casefold() for text in options.values()}
+        values = {"question": _question(question)}
+        name, known = "final_open", dict(options)
+        verdict = {"short": replies.SHORT_SCHEMA}
+        if focus_of(question).polar and (not options or words <= POLAR_WORDS):
+            name, known = "final_polar", known or replies.VERDICTS
+            verdicts = [word for word in replies.VERDICTS.values() if not options or word in words]
+            values["verdicts"] = ", ".join(verdicts)
+            verdict = {"answer": replies.words_schema(verdicts)}
+        elif options:
+            name, verdict = "final_options", {"answer_choice": replies.words_schema(list(options))}
+        return await self._ask(
+            name,
+            values,
+            lambda labels: replies.statements_schema(labels, FINAL_STATEMENTS, **verdict),
+            lambda reply: replies.read_option(reply, known) if known else replies.read_open(reply),
+            evidence,
+            pairs_of(state),
+        )
+
+    async def _entities(self, item: SubQuestion) -> tuple[SubQuestion, list[ModelCall]]:
+        """Where its names cannot be read, the retrieval finds them in the text."""
+        names, calls = await self._ask(
+            "entities", {"sub_question": item.text}, lambda _: replies.ENTITIES_SCHEMA, replies.read_entities
+        )
+        return item.model_copy(update={"entities": names or ()}), calls
+
+    async def _ask(
+        self,
+        name: str,
+        values: Mapping[str, str],
+        schema: Callable[[list[str]], dict[str, Any]],
+        read: Callable[[str], T | None],
+        evidence: Sequence[Evidence] = (),
+        pairs: Sequence[Pair] = (),
+    ) -> tuple[T | None, list[ModelCall]]:
+        """Fit the window, call, read; once more where that fails.  ``schema``: by the labels that the prompt shows."""
+        file = self._prompts[name]
+        calls: list[ModelCall] = []
+        for seed in (None, RETRY_SEED):
+            again = f"\n\n{AGAIN}" if calls else ""
+
+            def render(kept: Sequence[Evidence], told: Sequence[Pair], again: str = again) -> tuple[Message, ...]:
+                return _filled(file, values, kept, told, again)
+
+            fitted = await fit(self._llm, render, evidence, pairs, self._max_tokens)
+            prompt = Prompt(
+                messages=fitted.messages,
+                json_schema=schema(_labels(fitted.evidence)),
+                max_tokens=fitted.max_tokens,
+                seed=seed,
+            )
+            reply = await self._llm.complete(prompt)
+            value = read(reply.text)
+            calls.append(
+                ModelCall(
+                    prompt=file.label,
+                    prompt_hash=prompt_hash(prompt),
+                    reply=reply.text,
+                    read=value is not None,
+                    finish=reply.finish,
+                    prompt_tokens=reply.usage.prompt,
+                    completion_tokens=reply.usage.completion,
+                    seconds=reply.seconds,
+                    tries=reply.tries,
+                    evidence=tuple(item.chunk.id for item in fitted.evidence),
+                    cut_evidence=fitted.cut_evidence,
+                    cut_history=fitted.cut_history,
+                    window=fitted.window,
+                    counted=fitted.counted,
+                )
+            )
+            if value is not None:
+                return value, calls
+        return None, calls
+
+
+def _labels(evidence: Sequence[Evidence]) -> list[str]:
+    return [f"E{number}" for number in range(1, len(evidence) + 1)]
+
+
+def _filled(
+    file: PromptFile, values: Mapping[str, str], evidence: Sequence[Evidence], pairs: Sequence[Pair], again: str
+) -> tuple[Message, ...]:
+    """The messages; whatever others wrote stands in blocks of one fence."""
+    passages = [
+        (label, f"{_heading(item)}\n{item.chunk.text}") for label, item in zip(_labels(evidence), evidence, strict=True)
+    ]
+    names = {item.chunk.id: label for label, item in zip(_labels(evidence), evidence, strict=True)}
+    history = "\n\n".join(_told(pair, names) for pair in pairs)
+    others = {name: text for name, text in values.items() if name in ("question", "sub_question")}
+    fence = Fence([*others.values(), history, *(text for _, text in passages)])
+    blocks = {name: fence.block(name.replace("_", "-"), text) for name, text in others.items()}
+    blocks |= {
+        "fence": fence.code,
+        "passages": fence.passages(passages),
+        "history": fence.block("found so far", history) if history else "",
+    }
+    system, user = file.fill({**values, **blocks})
+    return system, Message(role="user", content=user.content + again)
+
+
+def _question(question: Question) -> str:
+    options = "\n".join(f"{letter}. {' '.join(text.split())}" for letter, text in question.options.items())
+    return f"{question.text.strip()}\n\nOptions:\n{options}" if options else question.text.strip()
+
+
+def _heading(item: Evidence) -> str:
+    section = f" > {item.chunk.section}" if item.chunk.section else ""
+    return " ".join(f"{item.chunk.title}{section}".split())
+
+
+def _told(pair: Pair, labels: Mapping[str, str]) -> str:
+    """A sub-question and what was found; passages that are in the prompt by their labels."""
+    lines = [f"Q: {' '.join(pair.question.split())}"]
+    for text, citations in pair.statements:
+        known = [labels[chunk_id] for chunk_id in citations if chunk_id in labels]
+        lines.append(f"- {' '.join(text.split())}" + (f" [{', '.join(known)}]" if known else ""))
+    if not pair.statements:
+        lines.append("- (answered; left out for want of room)" if pair.shortened else f"- {NOT_FOUND}")
+    return "\n".join(lines)
+
+
+def _by_id(statements: Sequence[Statement], calls: Sequence[ModelCall]) -> tuple[Statement, ...]:
+    """Labels to chunk ids, by the prompt that was answered; what is no label stays, for the loop to drop and count."""
+    shown = dict(
+        zip((f"E{number}" for number in range(1, len(calls[-1].evidence) + 1)), calls[-1].evidence, strict=True)
+    )
+
+    def chunk_id(label: str) -> str:
+        number = re.fullmatch(r"(?:passage\s+)?E?(\d{1,4})", label, re.IGNORECASE)
+        return shown.get(f"E{number[1]}", label) if number else label
+
+    return tuple(
+        statement.model_copy(update={"citations": tuple(dict.fromkeys(map(chunk_id, statement.citations)))})
+        for statement in statements
+    )
