@@ -25,15 +25,18 @@ from hybrid_ir.index.manifest import Manifest
 from hybrid_ir.index.plan import plan_of
 from hybrid_ir.index.sparse_shards import open_sparse
 from hybrid_ir.index.statements import Statements
+from hybrid_ir.llm.load import load as load_llm
 from hybrid_ir.reasoning.extractive import ExtractiveReasoner
+from hybrid_ir.reasoning.llm_reasoner import LLMReasoner
+from hybrid_ir.reasoning.prompt_files import load_prompts
 from hybrid_ir.records import Filter, PathName
 from hybrid_ir.retrieval.dense_path import DensePath
 from hybrid_ir.retrieval.graph_path import GraphPath
 from hybrid_ir.retrieval.linking import Linker
 from hybrid_ir.retrieval.rerank import load as load_reranker
 from hybrid_ir.retrieval.sparse_path import SparsePath
-from hybrid_ir.roles import Encoder, Extractor, GraphScorer, Reasoner, Reranker, RetrievalPath
-from hybrid_ir.settings import ImportedExtractorSettings, Settings
+from hybrid_ir.roles import LLM, Encoder, Extractor, GraphScorer, Reasoner, Reranker, RetrievalPath
+from hybrid_ir.settings import ImportedExtractorSettings, LLMExtractorSettings, LLMReasonerSettings, Settings
 from hybrid_ir.store import Store
 
 
@@ -71,6 +74,8 @@ class Index:
         if isinstance(chosen, ImportedExtractorSettings):  # the names are in the index; the file may be gone
             return ImportedExtractor(chosen, self.graph.entity_names, self.manifest.fingerprints.extractor)
         extractor = load_extractor(chosen)
+        if isinstance(chosen, LLMExtractorSettings):  # of a question it asks the rules; the model may be gone
+            return extractor
         _check("extractor", self.manifest.fingerprints.extractor, extractor.fingerprint)
         return extractor
 
@@ -146,7 +151,16 @@ class Index:
 
     @cached_property
     def reasoner(self) -> Reasoner:
-        return ExtractiveReasoner(self.chunk_encoder, self.extractor)
+        settings = self.settings.reasoner
+        if settings.kind == "extractive":
+            return ExtractiveReasoner(self.chunk_encoder, self.extractor)
+        return self.llm_reasoner(settings, load_llm(settings.llm))
+
+    def llm_reasoner(self, settings: LLMReasonerSettings, model: LLM) -> Reasoner:
+        """Around a model that is already open: behind a Serve handle, say."""
+        prompts = load_prompts(settings.prompts)
+        encoder = self.chunk_encoder if settings.check_support else None
+        return LLMReasoner(model, prompts, settings.entities, settings.llm.max_tokens, encoder)
 
 
 def open_index(root: str, settings: Settings | None = None, build_id: str | None = None) -> Index:
@@ -162,7 +176,7 @@ def open_index(root: str, settings: Settings | None = None, build_id: str | None
         return Index(store, found, Settings(build=found.settings))
     for part in ("chunk_encoder", "entity_encoder", "extractor"):
         built, given = getattr(found.settings, part), getattr(settings.build, part)
-        irrelevant = {"device", "batch_size"}
+        irrelevant = {"device", "batch_size", "llm", "max_calls", "prompts"}  # of an extractor: asked no more
         _check(
             part.replace("_", " "),
             {k: str(v) for k, v in built.model_dump(exclude=irrelevant).items()},
