@@ -6,8 +6,9 @@ It needs no training, so it is the default scorer and a baseline always.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,6 +18,9 @@ from hybrid_ir.errors import BadInput
 from hybrid_ir.graph.store import StoredGraph
 from hybrid_ir.ranking import top
 from hybrid_ir.settings import GraphPathSettings
+
+if TYPE_CHECKING:
+    from hybrid_ir.graph.push import Pusher
 
 log = logging.getLogger(__name__)
 
@@ -61,11 +65,9 @@ class PageRank:
             np.divide(1.0, degree, out=np.zeros_like(degree, dtype=np.float64), where=~self._dangling)
         )
         # Scaled by rows, an edge holds what its node gives; by columns it is the transition matrix.
-        self._push = _load_push() if adjacency.nnz > settings.exact_up_to_edges else None
-        moves = scale @ adjacency if self._push else adjacency @ scale
-        self._moves = moves.astype(np.float32).tocsr()
-        if self._push and self._entities:
-            self._push(self._moves.indptr, self._moves.indices, self._moves.data, {0: 1.0}, 0.5, 1.0)  # compiles
+        pushed = adjacency.nnz > settings.exact_up_to_edges and _has_numba()
+        moves = (scale @ adjacency if pushed else adjacency @ scale).astype(np.float32).tocsr()
+        self._moves, self._pusher = moves, _pusher(moves) if pushed else None
 
     def score(self, seeds: Mapping[int, float], query: str = "") -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """See :class:`hybrid_ir.roles.GraphScorer`.  No seeds: all zero."""
@@ -77,10 +79,10 @@ class PageRank:
         """See :class:`hybrid_ir.roles.GraphScorer`."""
         starts = [self._starts(given) for given in seeds]
         somewhere = [number for number, given in enumerate(starts) if given]
-        ranks = np.zeros((self._entities + self._chunks, len(seeds)), np.float32)
+        ranks = np.zeros((len(seeds), self._entities + self._chunks), np.float32)
         if somewhere:
-            ranks[:, somewhere] = self._walk([starts[number] for number in somewhere])
-        return [(rank[: self._entities], rank[self._entities :]) for rank in np.ascontiguousarray(ranks.T)]
+            self._walk([starts[number] for number in somewhere], ranks, somewhere)
+        return [(rank[: self._entities], rank[self._entities :]) for rank in ranks]
 
     def _starts(self, seeds: Mapping[int, float]) -> dict[int, float]:
         """Where the walk begins and begins again, weights that sum to 1; empty where there is no seed."""
@@ -103,44 +105,35 @@ class PageRank:
         meet(e) = prod over seeds i of p_i(e) ** w_i, p_i: PageRank from seed i alone, w_i: its weight.  A
         sum of walks ranks high what is near to one seed; what a question seeks is near to all it names.
         """
-        strongest = sorted(starts, key=lambda entity: (-starts[entity], entity))[:MOST_MEETING]
-        weights = np.array([starts[entity] for entity in strongest])
-        entities, walks = self._alone(strongest)
-        met = ((walks > 0).sum(axis=1) >= 2) & ~np.isin(entities, list(starts))
-        entities, walks = entities[met], walks[met]
-        together = np.exp(np.log(walks + UNREACHED) @ (weights / weights.sum())).astype(np.float32)
+        strongest = np.array(sorted(starts, key=lambda entity: (-starts[entity], entity))[:MOST_MEETING])
+        weights = np.array([starts[entity] for entity in strongest.tolist()])
+        entities, logs = self._met(strongest, weights / weights.sum())
+        others = ~np.isin(entities, list(starts))
+        entities, together = entities[others], np.exp(logs[others]).astype(np.float32)
         best = top(together, self._settings.meeting_points)
         total = float(together[best].sum())
         return {int(entities[i]): float(together[i]) / total for i in best} if total > 0 else {}
 
-    def _alone(self, seeds: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """PageRank from each seed alone: the entities that may be reached, ascending, and shape (entities, seeds)."""
-        if not self._push:
-            return np.arange(self._entities), self._walk([{seed: 1.0} for seed in seeds])[: self._entities]
-        # Only where walks meet is looked at, at a cost that does not grow with the graph.
-        found = [self._pushed({seed: 1.0}, MEETING_COARSER * self._settings.push_tolerance) for seed in seeds]
-        reached = np.unique(np.concatenate([nodes for nodes, _ in found]))
-        walks = np.zeros((len(reached), len(seeds)), np.float32)
-        for column, (nodes, mass) in enumerate(found):
-            walks[np.searchsorted(reached, nodes), column] = mass
-        entities = reached < self._entities
-        return reached[entities], walks[entities]
+    def _met(self, seeds: NDArray[np.int64], weights: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """The entities that walks from two seeds or more reach, ascending, and the logarithm of meet(e)."""
+        if self._pusher:  # only where walks meet is looked at, at a cost that does not grow with the graph
+            tolerance = MEETING_COARSER * self._settings.push_tolerance
+            return self._pusher.meet(seeds, weights, self._entities, UNREACHED, self._settings.damping, tolerance)
+        walks = np.zeros((len(seeds), self._entities + self._chunks), np.float32)
+        self._walk([{int(seed): 1.0} for seed in seeds], walks, range(len(seeds)))
+        alone = walks[:, : self._entities]
+        entities = np.flatnonzero((alone > 0).sum(axis=0) >= 2)
+        return entities, weights @ np.log(alone[:, entities] + UNREACHED)
 
-    def _pushed(self, seeds: Mapping[int, float], tolerance: float) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        assert self._push is not None  # noqa: S101
-        moves = self._moves
-        nodes, mass = self._push(moves.indptr, moves.indices, moves.data, seeds, self._settings.damping, tolerance)
-        return nodes, mass
-
-    def _walk(self, starts: Sequence[Mapping[int, float]]) -> NDArray[np.float32]:
-        """PageRank from each of several starts, shape (entities + chunks, starts)."""
+    def _walk(self, starts: Sequence[Mapping[int, float]], ranks: NDArray[np.float32], rows: Sequence[int]) -> None:
+        """PageRank from each of several starts, into those rows of ``ranks``, shape (starts, entities + chunks)."""
         size, damping, moves = self._entities + self._chunks, self._settings.damping, self._moves
+        if self._pusher:
+            for row, given in zip(rows, starts, strict=True):
+                reached, mass = self._pusher.push(given, damping, self._settings.push_tolerance)
+                ranks[row, reached] = mass
+            return
         rank = np.zeros((size, len(starts)), np.float32)
-        if self._push:
-            for column, given in enumerate(starts):
-                reached, mass = self._pushed(given, self._settings.push_tolerance)
-                rank[reached, column] = mass
-            return rank
         for column, given in enumerate(starts):
             rank[list(given), column] = list(given.values())
         rank /= rank.sum(axis=0)
@@ -153,16 +146,24 @@ class PageRank:
             rank = following
             if change < self._settings.tolerance:
                 break
-        return rank
+        ranks[list(rows)] = rank.T
 
 
-def _load_push() -> Callable[..., Any] | None:
-    """None where numba, which belongs to an extra, is missing: then large graphs are iterated too, more slowly."""
-    try:
-        from hybrid_ir.graph.push import push
-    except ModuleNotFoundError as error:
-        if error.name != "numba":
-            raise
+def _has_numba() -> bool:
+    """It belongs to an extra; without it large graphs are iterated too, more slowly."""
+    if find_spec("numba") is None:
         log.warning("numba is not installed: PageRank on this graph takes a pass over all edges for each step.")
-        return None
-    return push
+        return False
+    return True
+
+
+def _pusher(moves: Any) -> Pusher:
+    from hybrid_ir.graph.push import Pusher
+
+    # scipy counts in 64 bits as soon as one part does; half of that is half of the memory to walk through.
+    ids = moves.indices.astype(np.int32) if moves.shape[0] < 1 << 31 else moves.indices
+    pusher = Pusher(moves.indptr.astype(np.int64), ids, moves.data)
+    if moves.shape[0]:
+        pusher.meet(np.zeros(1, np.int64), np.ones(1), 1, UNREACHED, 0.5, 1.0)  # compiles
+        pusher.push({0: 1.0}, 0.5, 1.0)
+    return pusher

@@ -23,7 +23,7 @@ from hybrid_ir.graph.gfm.owner import LocalOwners, PartitionOwner
 from hybrid_ir.graph.gfm.projection import Projected
 from hybrid_ir.graph.gfm.walk import UNITS, walk
 from hybrid_ir.graph.messages import MessageGraph, message_graph, relation_texts
-from hybrid_ir.graph.push import push
+from hybrid_ir.graph.push import Pusher
 from hybrid_ir.store import Store
 
 SMALL = GFMConfig(text_dimension=12, dimension=8, layers=3)
@@ -271,7 +271,7 @@ def owners_of(graph: MessageGraph, background: Background, cuts: tuple[int, ...]
             [None if held is None else held[first:end] for held in kind]
             for kind in (background.states, background.heard)
         ]
-        owners.append(PartitionOwner(first, graph.nodes, own, Background(*arrays)))
+        owners.append(PartitionOwner(first, graph.nodes, own, Background(*arrays, background.hidden[first:end])))
     return LocalOwners(owners, graph.nodes)
 
 
@@ -299,7 +299,7 @@ def test_the_walk_loses_no_mass_and_finds_what_a_fine_push_finds() -> None:
     assert UNITS - int(mass.sum()) < 1e-9 * UNITS
     degree = np.diff(graph.indptr)
     share = np.repeat(1.0 / np.maximum(degree, 1), degree).astype(np.float32)
-    reached, rank = push(graph.indptr, graph.source, share, seeds, 0.5, 1e-8)
+    reached, rank = Pusher(graph.indptr, graph.source, share).push(seeds, 0.5, 1e-8)
     wanted = np.zeros(300)
     wanted[reached] = rank
     np.testing.assert_allclose(mass / UNITS, wanted[ids], atol=1e-4)
@@ -316,6 +316,17 @@ def test_with_every_node_active_the_bounded_pass_is_the_exact_one() -> None:
     assert reachable > 100
     np.testing.assert_allclose(scores, wanted[nodes], atol=0.03)  # bfloat16 keeps 8 bits
     assert bounded.score(question, {})[0].size == 0
+
+
+@given(st.integers(0, 99), st.lists(st.integers(0, 80), max_size=3))
+@settings(max_examples=15, deadline=None)
+def test_nodes_that_no_seed_moves_have_the_exact_score_of_no_seeds(seed: int, cuts: list[int]) -> None:
+    graph, network, vectors = random_graph(80, 200, 5, seed), small_network(seed), torch.randn(10, 12)
+    exact, question = ExactGFM(Projected(network, vectors), graph), torch.randn(12)
+    owners = owners_of(graph, compute(exact), tuple(sorted(cuts)))
+    nodes = np.random.default_rng(seed).permutation(80)[:30]
+    resting = BoundedGFM(exact.projected, owners, 8).resting(question, nodes)
+    np.testing.assert_allclose(resting, exact.score(question[None], [{}])[0][nodes], atol=0.03)
 
 
 def test_more_active_nodes_err_less() -> None:
@@ -340,10 +351,12 @@ def test_a_stored_background_is_bound_to_its_weights_and_graph(tmp_path: Path) -
     exact, store = ExactGFM(Projected(network, vectors), graph), Store(str(tmp_path))
     files = write(store, "gfm", exact, (0, 20, 50), weights="w1", graph="g1")
     arrays = [entry.bytes for name, entry in files.items() if name.endswith(".npy")]
-    assert len(arrays) == 2 * 5  # states before layers 2 and 3 and after 3; heard in layers 2 and 3
+    assert len(arrays) == 2 * 5  # states and heard of layers 2 and 3, and the hidden layer of the score
     assert sum(arrays) - 10 * 128 == bytes_needed(network.config, 50)
     parts = [open_background(store, "gfm", "w1", "g1", number) for number in (0, 1)]
-    for ours, *theirs in zip(compute(exact).states[1:], *(part.states[1:] for part in parts), strict=True):
+    whole = compute(exact)
+    np.testing.assert_array_equal(whole.hidden, np.concatenate([part.hidden for part in parts]))
+    for ours, *theirs in zip(whole.states[1:], *(part.states[1:] for part in parts), strict=True):
         np.testing.assert_array_equal(ours, np.concatenate(theirs))
     with pytest.raises(Conflict, match="made with the weights w1, not w2"):
         open_background(store, "gfm", "w2", "g1")
@@ -351,3 +364,7 @@ def test_a_stored_background_is_bound_to_its_weights_and_graph(tmp_path: Path) -
         open_background(store, "gfm", "w1", "g2")
     with pytest.raises(NotFound, match="no background"):
         open_background(store, "elsewhere", "w1", "g1")
+    old = {"weights": "w1", "graph": "g1", "starts": [0, 20, 50], "dimension": 8, "layers": 3}
+    (tmp_path / "gfm" / "background.json").write_text(json.dumps(old))
+    with pytest.raises(Conflict, match="another version"):
+        open_background(store, "gfm", "w1", "g1")

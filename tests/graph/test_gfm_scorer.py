@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from test_gfm import small_network, write_checkpoint
 
 from hybrid_ir.errors import BadInput, Conflict, Damaged, NotFound
@@ -16,8 +18,10 @@ from hybrid_ir.graph import store as graph_store
 from hybrid_ir.graph.gfm import prepared
 from hybrid_ir.graph.gfm.background import open_background
 from hybrid_ir.graph.gfm.bounded import BoundedGFM
+from hybrid_ir.graph.gfm.candidates import Candidates
 from hybrid_ir.graph.gfm.exact import ExactGFM
-from hybrid_ir.graph.gfm.scorer import GFMScorer
+from hybrid_ir.graph.gfm.prior import Prior, find, open_prior
+from hybrid_ir.graph.gfm.scorer import GFMScorer, Near
 from hybrid_ir.graph.messages import joined
 from hybrid_ir.graph.store import StoredGraph
 from hybrid_ir.settings import GFMSettings, GraphSettings
@@ -71,7 +75,10 @@ def test_a_prepared_build_scores_entities_and_the_chunks_that_hold_them(
     divided = prepared.open_graph(store, "b1", stored)
     projected = prepared.open_projected(store, "b1", stored, held)
     exact = ExactGFM(projected, joined(divided.partitions))
-    bounded = BoundedGFM(projected, prepared.open_owners(store, "b1", held, divided), active=2)
+    owners = prepared.open_owners(store, "b1", held, divided)
+    mentions = stored.mention_indptr, stored.mention_chunk, stored.chunks
+    candidates = Candidates(*mentions, open_prior(store, prepared.folder("b1", held)), most_chunks=2)
+    bounded = Near(BoundedGFM(projected, owners, active=2), candidates)
     ids = divided.labels, divided.numbers
     names = stored.entity_names.to_pylist()
     seeds = {names.index("caves"): 1.0}
@@ -89,12 +96,42 @@ def test_a_prepared_build_scores_entities_and_the_chunks_that_hold_them(
     assert not together[1][1].any()
     near = GFMScorer(stored, *ids, LetterEncoder(), lambda: exact, bounded, "softmax")
     entities, chunks = near.score(seeds, "what lives in caves?")
-    assert (entities > 0).sum() == 2
-    assert chunks[2] == 0
+    # Two entities move and the others rest; so small a graph is all candidates.
+    assert (entities > 0).all()
+    np.testing.assert_allclose(chunks, whole.score(seeds, "what lives in caves?")[1], atol=0.03)
     found = near.audit(seeds, "what lives in caves?")
     assert 0 <= found.overlap <= 1
     assert found.error >= 0
     assert not near.score({}, "nothing linked")[1].any()
+
+
+@given(st.integers(0, 99), st.integers(0, 6))
+def test_all_entities_of_a_candidate_chunk_are_scored(seed: int, most: int) -> None:
+    random = np.random.default_rng(seed)
+    held = random.random((30, 12)) < 0.15
+    indptr, chunk = np.concatenate([[0], np.cumsum(held.sum(1))]), np.nonzero(held)[1]
+    prior = Prior(np.array([3, 7]), np.array([2, 11]))
+    active = np.sort(random.choice(30, 5, replace=False))
+    shares = random.random(5)
+    others = Candidates(indptr, chunk, 12, prior, most).beside(active, shares)
+    given_ = shares @ held[active]
+    best = np.lexsort((np.arange(12), -given_))[:most]
+    chunks = {2, 11} | {int(c) for c in best if given_[c] > 0}
+    wanted = {3, 7} | {int(e) for c in chunks for e in np.flatnonzero(held[:, c])}
+    assert others.tolist() == sorted(wanted - set(active.tolist()))
+
+
+def test_the_prior_holds_what_is_best_for_any_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hybrid_ir.graph.gfm.prior.MOST", 2)
+    # Entity i is in chunk i; each question has its own best entity, and entity 4 is everyone's second.
+    table = np.full((2, 6), -3.0, np.float32)
+    table[0, 1] = table[1, 5] = 5.0
+    table[:, 4] = 4.0
+    questions = np.eye(2, dtype=np.float32)
+    found = find(lambda q: table[int(q.argmax())], questions, np.arange(7), np.arange(6), 6)
+    assert found.entities.tolist() == found.chunks.tolist() == [1, 5]
+    empty = find(lambda q: table[0][:0], questions, np.zeros(1, np.int64), np.zeros(0, np.int64), 0)
+    assert empty.entities.size == empty.chunks.size == 0
 
 
 def test_vectors_of_another_build_are_refused(

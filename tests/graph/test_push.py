@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hybrid_ir.graph.push import push
+from hybrid_ir.graph.push import Pusher
 
 
 def solved(matrix: np.ndarray, seeds: dict[int, float], damping: float) -> np.ndarray:
@@ -36,7 +38,7 @@ def test_a_fine_tolerance_gives_the_walks_scores(nodes: int, edges: int, seed: i
     for a, b in random.integers(0, nodes, (edges, 2)):
         matrix[a, b] = matrix[b, a] = random.uniform(0.5, 3.0)
     seeds = {int(node): float(random.uniform(0.1, 1)) for node in random.integers(0, nodes, 2)}
-    reached, rank = push(*csr(matrix), seeds, damping, 1e-7)
+    reached, rank = Pusher(*csr(matrix)).push(seeds, damping, 1e-7)
     found = np.zeros(nodes)
     found[reached] = rank
     np.testing.assert_allclose(found, solved(matrix, seeds, damping), atol=1e-4)
@@ -47,7 +49,7 @@ def test_a_score_errs_by_less_than_tolerance_times_edges() -> None:
     random = np.random.default_rng(1)
     matrix = (random.random((300, 300)) < 0.02).astype(float)
     matrix = np.maximum(matrix, matrix.T)
-    reached, rank = push(*csr(matrix), {5: 1.0}, 0.5, 1e-4)
+    reached, rank = Pusher(*csr(matrix)).push({5: 1.0}, 0.5, 1e-4)
     found = np.zeros(300)
     found[reached] = rank
     error = solved(matrix, {5: 1.0}, 0.5) - found
@@ -59,5 +61,39 @@ def test_a_score_errs_by_less_than_tolerance_times_edges() -> None:
 def test_no_seed_reaches_nothing() -> None:
     indptr, target, share = csr(np.ones((2, 2)))
     for seeds in ({}, {0: 0.0}):
-        reached, rank = push(indptr, target, share, seeds, 0.5, 1e-6)
+        reached, rank = Pusher(indptr, target, share).push(seeds, 0.5, 1e-6)
         assert len(reached) == len(rank) == 0
+
+
+def test_pushes_one_after_the_other_and_at_the_same_time_leave_nothing_behind() -> None:
+    random = np.random.default_rng(2)
+    matrix = (random.random((200, 200)) < 0.03).astype(float)
+    matrix = np.maximum(matrix, matrix.T)
+    shared = Pusher(*csr(matrix))
+    asked = [{int(a): 1.0, int(b): 0.5} for a, b in random.integers(0, 200, (40, 2))]
+    alone = [Pusher(*csr(matrix)).push(seeds, 0.5, 1e-5) for seeds in asked]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(3):
+            for (nodes, score), (expected, expected_score) in zip(
+                pool.map(lambda seeds: shared.push(seeds, 0.5, 1e-5), asked), alone, strict=True
+            ):
+                np.testing.assert_array_equal(nodes, expected)
+                np.testing.assert_array_equal(score, expected_score)
+
+
+@given(st.integers(2, 15), st.integers(1, 40), st.integers(0, 99))
+@settings(max_examples=40, deadline=None)
+def test_walks_meet_where_two_pushes_reach(nodes: int, edges: int, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    matrix = np.zeros((nodes, nodes))
+    for a, b in random.integers(0, nodes, (edges, 2)):
+        matrix[a, b] = matrix[b, a] = 1.0
+    pusher, seeds = Pusher(*csr(matrix)), random.permutation(nodes)[:3].astype(np.int64)
+    weights, below = random.dirichlet(np.ones(len(seeds))), int(random.integers(1, nodes + 1))
+    found, logs = pusher.meet(seeds, weights, below, 1e-12, 0.5, 1e-4)
+    alone = np.zeros((len(seeds), nodes))
+    for row, one in enumerate(seeds.tolist()):
+        reached, score = pusher.push({one: 1.0}, 0.5, 1e-4)
+        alone[row, reached] = score
+    assert found.tolist() == np.flatnonzero((alone[:, :below] > 0).sum(0) >= 2).tolist()
+    np.testing.assert_allclose(logs, weights @ np.log(alone[:, found] + 1e-12), rtol=1e-5)

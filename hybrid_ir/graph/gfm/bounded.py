@@ -43,21 +43,27 @@ class BoundedGFM:
         return np.union1d(reached, np.array(list(seeds), np.int64))
 
     def score(self, question: Tensor, seeds: Mapping[int, float]) -> tuple[Numbers, NDArray[np.float32]]:
-        """The active nodes and their logits; ``question``: a text vector of shape (text dimension,).
-
-        Nodes that are not active are no candidates: their final state is the background's, whose
-        score depends on the question but says nothing of the seeds.
-        """
+        """The active nodes and their logits; ``question``: a text vector of shape (text dimension,)."""
         check_seeds([seeds], int(self._owners.starts[-1]))
         with torch.inference_mode():
             q = self._projected.question(question)
             if not seeds:
                 return np.zeros(0, np.int64), np.zeros(0, np.float32)
             nodes = self.nearest(seeds)
-            states = self._states(nodes, q, seeds)
+            states = self.states(nodes, q, seeds)
             return nodes, self._projected.logits(states[:, None], q[None])[:, 0].numpy()
 
-    def _states(self, nodes: Numbers, q: Tensor, seeds: Mapping[int, float]) -> Tensor:
+    def resting(self, question: Tensor, nodes: Numbers) -> NDArray[np.float32]:
+        """The logits of nodes that a query does not move, in their order: their last state is the background's,
+        but the score also reads the question."""
+        with torch.inference_mode():
+            head = self._projected.head(self._projected.question(question))
+        order = np.argsort(nodes)
+        logits = np.empty(len(nodes), np.float32)
+        logits[order] = self._owners.resting(nodes[order], head)
+        return logits
+
+    def states(self, nodes: Numbers, q: Tensor, seeds: Mapping[int, float]) -> Tensor:
         """The last states of ``nodes`` (ascending), shape (nodes, dimension)."""
         from hybrid_ir.graph.gfm.kernels import aggregate  # compiles with numba: only who scores waits for it
 

@@ -40,18 +40,22 @@ class ExactGFM:
         check_seeds(seeds, self.graph.nodes)
         with torch.inference_mode():
             q = self.projected.question(questions)
-            states = self._first_layer(q, seeds)
-            other = np.empty_like(states)
-            for number in range(1, self.projected.config.layers):
-                for _ in self.run_layer(number, states, other, q, seeds):
-                    pass
-                states, other = other, states
-            del other
+            states = self.states(q, seeds)
             logits = np.empty((len(questions), self.graph.nodes), np.float32)
             for first in range(0, self.graph.nodes, NODES_PER_BLOCK):
                 block = states[first : first + NODES_PER_BLOCK]
                 logits[:, first : first + len(block)] = self.projected.logits(torch.from_numpy(block), q).T.numpy()
             return logits
+
+    def states(self, q: Tensor, seeds: Sequence[Mapping[int, float]]) -> NDArray[np.float32]:
+        """The last states, shape (nodes, queries, dimension); ``q``: of shape (queries, dimension)."""
+        states = self._first_layer(q, seeds)
+        other = np.empty_like(states)
+        for number in range(1, self.projected.config.layers):
+            for _ in self.run_layer(number, states, other, q, seeds):
+                pass
+            states, other = other, states
+        return states
 
     def idle_states(self, queries: int = 1) -> NDArray[np.float32]:
         """After the first layer, of nodes that neither are seeds nor hear one: one and the same state."""

@@ -82,3 +82,23 @@ def push_rows(indptr: Any, source: Any, rows: Any, part: Any, nodes: int) -> Any
             mass[other] += part[i]
     found = np.array(reached)[1:]
     return found, mass[found]
+
+
+@numba.njit(parallel=True, fastmath=True, cache=True, nogil=True)
+def resting_logits(hidden: Any, rows: Any, constant: Any, last: Any, bias: float) -> Any:
+    """bias + last . relu(hidden[row] + constant) of each row; ``hidden``: bfloat16 bits, (nodes, width)."""
+    width, count = len(constant), len(rows)
+    out = np.empty(count, np.float32)
+    blocks = (count + 63) // 64
+    for block in numba.prange(blocks):
+        bits = np.empty(width, np.uint32)
+        values = bits.view(np.float32)
+        for i in range(64 * block, min(64 * block + 64, count)):
+            of_row = hidden[rows[i]]
+            for d in range(width):
+                bits[d] = np.uint32(of_row[d]) << np.uint32(16)
+            total = np.float32(0.0)
+            for d in range(width):
+                total += last[d] * max(values[d] + constant[d], np.float32(0.0))
+            out[i] = total + np.float32(bias)
+    return out

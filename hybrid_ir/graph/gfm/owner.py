@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_ir.graph.gfm.background import Background, Bits
+from hybrid_ir.graph.gfm.projection import Head
 from hybrid_ir.graph.knowledge_graph import Numbers
 from hybrid_ir.graph.messages import MessageGraph
 
@@ -62,6 +63,10 @@ class Owners(Protocol):
         """Of each owner its rows among ``active`` (ascending ids)."""
         ...
 
+    def resting(self, ids: Numbers, head: Head) -> NDArray[np.float32]:
+        """The logits that ``ids`` (ascending) have where no seed is heard; only ids and numbers are exchanged."""
+        ...
+
 
 class PartitionOwner:
     def __init__(self, start: int, nodes: int, messages: MessageGraph, background: Background) -> None:
@@ -86,14 +91,25 @@ class PartitionOwner:
     def gather(self, active: Numbers) -> Rows:
         from hybrid_ir.graph.gfm.kernels import induced
 
-        messages = self._messages
-        rows = active[(active >= self.start) & (active < self.start + messages.nodes)] - self.start
+        messages, rows = self._messages, self._own(active)
         indptr, source, relation = induced(
             messages.indptr, messages.source, messages.relation, rows, active, self._nodes
         )
         states = [None if held is None else held[rows] for held in self._background.states]
         heard = [None if held is None else held[rows] for held in self._background.heard]
         return Rows(indptr, source, relation, states, heard)
+
+    def resting(self, ids: Numbers, head: Head) -> NDArray[np.float32]:
+        from hybrid_ir.graph.gfm.kernels import resting_logits
+
+        rows, hidden = self._own(ids), self._background.hidden
+        logits: NDArray[np.float32] = resting_logits(hidden, rows, head.constant, head.last, head.bias)
+        return logits
+
+    def _own(self, ids: Numbers) -> Numbers:
+        """Those of ``ids`` that are its own, as its rows."""
+        rows: Numbers = ids[(ids >= self.start) & (ids < self.start + self._messages.nodes)] - self.start
+        return rows
 
 
 class LocalOwners:
@@ -109,3 +125,6 @@ class LocalOwners:
 
     def gather(self, active: Numbers) -> list[Rows]:
         return [owner.gather(active) for owner in self._owners]
+
+    def resting(self, ids: Numbers, head: Head) -> NDArray[np.float32]:
+        return np.concatenate([owner.resting(ids, head) for owner in self._owners])

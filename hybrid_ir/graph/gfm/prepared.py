@@ -11,19 +11,21 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from hybrid_ir import encoders
 from hybrid_ir.errors import Conflict, NotFound
-from hybrid_ir.graph.gfm import checkpoint
+from hybrid_ir.graph.gfm import checkpoint, prior
 from hybrid_ir.graph.gfm.background import open_background
 from hybrid_ir.graph.gfm.background import write as write_background
 from hybrid_ir.graph.gfm.bounded import BoundedGFM
+from hybrid_ir.graph.gfm.candidates import Candidates
 from hybrid_ir.graph.gfm.exact import ExactGFM
 from hybrid_ir.graph.gfm.network import GFM
-from hybrid_ir.graph.gfm.owner import LocalOwners, PartitionOwner
+from hybrid_ir.graph.gfm.owner import LocalOwners, Owners, PartitionOwner
 from hybrid_ir.graph.gfm.projection import Products, Projected
-from hybrid_ir.graph.gfm.scorer import GFMScorer
+from hybrid_ir.graph.gfm.scorer import GFMScorer, Near
 from hybrid_ir.graph.knowledge_graph import Numbers
 from hybrid_ir.graph.messages import MessageGraph, joined, messages_of_partition, relation_texts
 from hybrid_ir.graph.partition_store import open_partition, open_relabelled, read_partitions
@@ -110,6 +112,25 @@ def prepare(store: Store, build_id: str, graph: StoredGraph, weights: Weights, e
         held = open_graph(store, build_id, graph)
         exact = ExactGFM(open_projected(store, build_id, graph, weights), joined(held.partitions))
         write_background(store, place, exact, held.starts, weights.fingerprint, build_id)
+    if bounded and not prior.exists(store, place):
+        held = open_graph(store, build_id, graph)
+        projected = open_projected(store, build_id, graph, weights)
+        owners = open_owners(store, build_id, weights, held)
+        vectors = np.array(store.array(f"{place}/relations.npy"), np.float32)
+        prior.write(store, place, find_prior(projected, owners, held.labels, vectors, graph))
+
+
+def find_prior(
+    projected: Projected, owners: Owners, labels: Numbers, vectors: NDArray[np.float32], graph: StoredGraph
+) -> prior.Prior:
+    everyone = np.arange(len(labels))
+
+    def logits(vector: NDArray[np.float32]) -> NDArray[np.float32]:
+        with torch.inference_mode():
+            head = projected.head(projected.question(torch.from_numpy(vector)))
+        return owners.resting(everyone, head)[labels]
+
+    return prior.find(logits, vectors, graph.mention_indptr, graph.mention_chunk, graph.chunks)
 
 
 def open_projected(
@@ -151,11 +172,20 @@ def open_scorer(store: Store, build_id: str, graph: StoredGraph, settings: GFMSe
     encoder = encoders.load(text_encoder(weights.network, settings))
     held = open_graph(store, build_id, graph)
     projected = open_projected(store, build_id, graph, weights, settings.products)
-    bounded = None
+    near = None
     if settings.mode == "bounded":
-        bounded = BoundedGFM(projected, open_owners(store, build_id, weights, held), settings.active)
+        near = Near(
+            BoundedGFM(projected, open_owners(store, build_id, weights, held), settings.active),
+            Candidates(
+                graph.mention_indptr,
+                graph.mention_chunk,
+                graph.chunks,
+                prior.open_prior(store, folder(build_id, weights)),
+                settings.active,
+            ),
+        )
 
     def exact() -> ExactGFM:
         return ExactGFM(projected, joined(held.partitions))
 
-    return GFMScorer(graph, held.labels, held.numbers, encoder, exact, bounded, settings.ranker)
+    return GFMScorer(graph, held.labels, held.numbers, encoder, exact, near, settings.ranker)

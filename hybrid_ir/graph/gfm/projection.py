@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from hybrid_ir.errors import BadInput
@@ -54,11 +57,32 @@ class Projected:
 
     def logits(self, states: Tensor, q: Tensor) -> Tensor:
         """The score of last states of shape (nodes, queries, dimension): shape (nodes, queries)."""
-        of_state, of_question = self._hidden
-        constant = q.to(self._dtype) @ of_question + self._hidden_bias
-        hidden = (states.reshape(-1, states.shape[2]).to(self._dtype) @ of_state).view(*states.shape[:2], -1)
-        scores: Tensor = torch.relu(hidden.add_(constant)).float() @ self._last.weight[0] + self._last.bias
+        hidden = self._of_state(states.reshape(-1, states.shape[2])).view(*states.shape[:2], -1)
+        scores: Tensor = torch.relu(hidden.add_(self._of_question(q))).float() @ self._last.weight[0] + self._last.bias
         return scores
+
+    def hidden(self, states: Tensor) -> Tensor:
+        """What states of shape (nodes, dimension) give to the score's hidden layer; shape (nodes, 2 dimension)."""
+        return self._of_state(states).float()
+
+    def head(self, q: Tensor) -> Head:
+        """How one question, q of shape (dimension,), turns :meth:`hidden` rows into logits."""
+        return Head(self._of_question(q).float().numpy(), self._last.weight[0].numpy(), float(self._last.bias))
+
+    def _of_state(self, states: Tensor) -> Tensor:
+        return states.to(self._dtype) @ self._hidden[0]
+
+    def _of_question(self, q: Tensor) -> Tensor:
+        return q.to(self._dtype) @ self._hidden[1] + self._hidden_bias
+
+
+@dataclass(frozen=True)
+class Head:
+    """logit = bias + last . relu(hidden + constant)."""
+
+    constant: NDArray[np.float32]
+    last: NDArray[np.float32]
+    bias: float
 
 
 class SplitLayer:

@@ -9,8 +9,10 @@ from functools import cached_property
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from hybrid_ir.graph.gfm.bounded import BoundedGFM
+from hybrid_ir.graph.gfm.candidates import Candidates
 from hybrid_ir.graph.gfm.exact import ExactGFM
 from hybrid_ir.graph.gfm.projection import check_seeds
 from hybrid_ir.graph.knowledge_graph import Numbers
@@ -22,11 +24,19 @@ AUDIT_TOP = 20
 
 
 @dataclass(frozen=True)
+class Near:
+    """The bounded mode: the pass, and who else competes."""
+
+    bounded: BoundedGFM
+    candidates: Candidates
+
+
+@dataclass(frozen=True)
 class Audit:
     """Of one query: how far the bounded mode was from the exact one."""
 
     error: float
-    """Mean absolute difference of the active entities' logits over the exact ones' spread."""
+    """Mean absolute difference of the candidates' logits over the spread of the exact ones."""
     overlap: float
     """Share of the exact mode's top 20 chunks that the bounded mode has in its own."""
 
@@ -41,16 +51,16 @@ class GFMScorer:
         numbers: Numbers,
         encoder: Encoder,
         exact: Callable[[], ExactGFM],
-        bounded: BoundedGFM | None,
+        near: Near | None,
         ranker: Ranker,
     ) -> None:
-        """``labels``: entity number -> the passes' ids, ``numbers``: back.  ``bounded``: None for the exact mode.
+        """``labels``: entity number -> the passes' ids, ``numbers``: back.  ``near``: None for the exact mode.
         ``exact`` opens the whole graph: called when it is first needed, in the bounded mode for an audit.
 
         ``encoder``: of questions, as the weights were trained with.
         """
         self._graph, self._labels, self._numbers = graph, labels, numbers
-        self._encoder, self._open_exact, self._bounded, self._ranker = encoder, exact, bounded, ranker
+        self._encoder, self._open_exact, self._near, self._ranker = encoder, exact, near, ranker
 
     @cached_property
     def _exact(self) -> ExactGFM:
@@ -68,9 +78,7 @@ class GFMScorer:
             (np.zeros(self._graph.entities, np.float32), np.zeros(self._graph.chunks, np.float32)) for _ in seeds
         ]
         seeded = [number for number, given in enumerate(seeds) if given]
-        logits = self._logits(
-            [seeds[number] for number in seeded], [queries[number] for number in seeded], self._bounded
-        )
+        logits = self._logits([seeds[number] for number in seeded], [queries[number] for number in seeded], self._near)
         for number, (entities, of_entities) in zip(seeded, logits, strict=True):
             shares, found, given = self._rank(entities, of_entities)
             results[number][0][entities], results[number][1][found] = shares, given
@@ -78,9 +86,9 @@ class GFMScorer:
 
     def audit(self, seeds: Mapping[int, float], query: str) -> Audit:
         """Score one query both ways; raises ValueError in the exact mode."""
-        if self._bounded is None:
+        if self._near is None:
             raise ValueError("the exact mode needs no audit")
-        ((entities, logits),) = self._logits([seeds], [query], self._bounded)
+        ((entities, logits),) = self._logits([seeds], [query], self._near)
         ((everyone, exact),) = self._logits([seeds], [query], None)
         best, wanted = self._top(entities, logits), self._top(everyone, exact)
         spread = float(exact.std()) or 1.0
@@ -88,7 +96,7 @@ class GFMScorer:
         return Audit(error, len(best & wanted) / len(wanted) if wanted else 1.0)
 
     def _logits(
-        self, seeds: Sequence[Mapping[int, float]], queries: Sequence[str], bounded: BoundedGFM | None
+        self, seeds: Sequence[Mapping[int, float]], queries: Sequence[str], near: Near | None
     ) -> list[tuple[Numbers, NDArray[np.float32]]]:
         """Of each query the entities by number, and their logits."""
         if not seeds:
@@ -96,10 +104,20 @@ class GFMScorer:
         check_seeds(seeds, self._graph.entities)
         questions = torch.from_numpy(self._encoder.encode_queries(queries))
         labelled = [{int(self._labels[entity]): weight for entity, weight in given.items()} for given in seeds]
-        if bounded is None:
+        if near is None:
             return [(self._numbers, logits) for logits in self._exact.score(questions, labelled)]
-        near = [bounded.score(question, given) for question, given in zip(questions, labelled, strict=True)]
-        return [(self._numbers[ids], logits) for ids, logits in near]
+        return [self._near_logits(near, *query) for query in zip(questions, labelled, strict=True)]
+
+    def _near_logits(
+        self, near: Near, question: Tensor, seeds: Mapping[int, float]
+    ) -> tuple[Numbers, NDArray[np.float32]]:
+        """Of the active entities, and then of the others whose scores decide which chunks are best."""
+        active, moved = near.bounded.score(question, seeds)
+        entities = self._numbers[active]
+        shares = relevance(moved, self._ranker, self._graph.document_counts[entities])
+        others = near.candidates.beside(entities, shares)
+        resting = near.bounded.resting(question, self._labels[others])
+        return np.concatenate([entities, others]), np.concatenate([moved, resting])
 
     def _rank(
         self, entities: Numbers, logits: NDArray[np.float32]
