@@ -111,6 +111,7 @@ def measure(graph: StoredGraph, store: Store, queries: int) -> dict[str, list[tu
         spent.setdefault(name, []).append((time.process_time() - cpu, time.perf_counter() - clock))
         return result
 
+    loop = asyncio.Runner()  # one loop and its threads for all, as a service has
     for number in range(queries):
         unknown = tuple(f"mention {LINKED * number + i}" for i in range(LINKED))
         known = tuple(graph.entity_names[int(entity)].as_py() for entity in rng.choice(mentioned, LINKED))
@@ -126,7 +127,8 @@ def measure(graph: StoredGraph, store: Store, queries: int) -> dict[str, list[tu
             "dense": timed("dense path: 100 of all chunks", lambda query=query: dense.rank_now(query, LISTED)),
         }
         timed("fuse", lambda rankings=rankings: fuse(rankings, FusionSettings()))
-        timed("whole", lambda query=query: asyncio.run(whole(path, dense, query)))
+        timed("whole", lambda query=query: loop.run(whole(path, dense, query)))
+    loop.close()
     print(f"the pushed 100 chunks are the iterated ones to {np.mean(same):.1%}", flush=True)
     return spent
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from difflib import SequenceMatcher
+from functools import lru_cache
 
 from hybrid_ir.extraction.plurals import singular
 
@@ -105,6 +106,7 @@ def alike(a: str, b: str) -> bool:
     return bool(_words(a) & _words(b)) or SequenceMatcher(None, key(a), key(b), autojunk=False).ratio() >= _ALIKE
 
 
+@lru_cache(65_536)  # a mention is held against each of its neighbours
 def designators(name: str) -> frozenset[str]:
     """What tells siblings apart: numbers, single letters, Greek letters (``type 2``, ``hepatitis B``, ``TNF-α``)."""
     text = _arabic(_POSSESSIVE.sub("", unicodedata.normalize("NFKC", name).lower()))
@@ -129,13 +131,15 @@ def opposed(a: str, b: str) -> bool:
     return any((x in ones and y in others) or (y in ones and x in others) for x, y in _CONTRARIES)
 
 
-def _symbols(name: str) -> set[str]:
+@lru_cache(65_536)
+def _symbols(name: str) -> frozenset[str]:
     """Short words in capitals, in small letters: ``tpo``, ``cfc`` in ``CFCs``."""
-    return {singular(word.lower()) for word in _TOKEN.findall(name) if _SYMBOL.fullmatch(word)}
+    return frozenset(singular(word.lower()) for word in _TOKEN.findall(name) if _SYMBOL.fullmatch(word))
 
 
-def _words(name: str) -> set[str]:
-    return {singular(word) for word in _TOKEN.findall(_american(name.lower()))}
+@lru_cache(65_536)
+def _words(name: str) -> frozenset[str]:
+    return frozenset(singular(word) for word in _TOKEN.findall(_american(name.lower())))
 
 
 def _american(text: str) -> str:
