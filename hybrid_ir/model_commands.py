@@ -27,8 +27,11 @@ def list_models(config: Config = None, json_: AsJson = False) -> None:
         return
     for model in found:
         commit = f" at {model.commit}" if model.commit else ""
-        typer.echo(f"{model.state:<8} {model.name}{commit}\n         {model.where}; {', '.join(model.used_by)}")
-    if any(model.state == "missing" for model in found):
+        wanted = f" (the settings want {model.revision})" if model.state == "other revision" else ""
+        typer.echo(
+            f"{model.state:<14} {model.name}{commit}{wanted}\n               {model.where}; {', '.join(model.used_by)}"
+        )
+    if any(model.state in ("missing", "other revision") for model in found):
         typer.echo("Fetch what is missing: hybrid-ir models fetch --config FILE")
 
 
@@ -46,20 +49,20 @@ def fetch(
     from hybrid_ir import models
     from hybrid_ir.errors import BadInput
 
-    wanted = list(names or [])
-    if not wanted:
-        settings = load_settings(config) if config else Settings()
-        wanted = [model.name for model in models.named(settings) if model.state in ("missing", "fetched")]
-    if revision and len(wanted) != 1:
+    if revision and len(names or []) != 1:
         raise BadInput("--revision belongs to one model; name it.")
-    done = [models.fetch(name, revision, mirror) for name in wanted]
+    if names:
+        done = [models.fetch(name, revision, mirror) for name in names]
+    else:
+        wanted = [model for model in models.named(load_settings(config) if config else Settings()) if model.to_fetch()]
+        done = [models.fetch(model.name, model.revision, mirror, model.tokenizer_only) for model in wanted]
     if json_:
         print_json({"folder": str(models.models_folder()), "models": done})
         return
     for model in done:
         typer.echo(f"{model.name} at {model.commit}: {len(model.files)} files in {models.models_folder() / model.name}")
     if not done:
-        typer.echo("Nothing to fetch: the settings name only packages and folders.")
+        typer.echo("Nothing to fetch: the settings name only packages, folders and endpoints.")
 
 
 @app.command()
@@ -68,7 +71,9 @@ def check(config: Config = None, json_: AsJson = False) -> None:
     from hybrid_ir import models
 
     found = models.named(load_settings(config) if config else Settings())
-    wrong = [fault for model in found if model.state in ("missing", "fetched") for fault in models.faults(model.name)]
+    wrong = [fault for model in found if model.to_fetch() for fault in models.faults(model.name)]
+    wrong += [f"{m.name} is at {m.commit}, not at {m.revision}" for m in found if m.state == "other revision"]
+    wrong += [f"{m.name} is not installed" for m in found if m.state == "not installed"]
     if json_:
         print_json({"models": len(found), "faults": wrong})
     if wrong:

@@ -176,7 +176,8 @@ def open_index(root: str, settings: Settings | None = None, build_id: str | None
         return Index(store, found, Settings(build=found.settings))
     for part in ("chunk_encoder", "entity_encoder", "extractor"):
         built, given = getattr(found.settings, part), getattr(settings.build, part)
-        irrelevant = {"device", "batch_size", "llm", "max_calls", "prompts"}  # of an extractor: asked no more
+        # A commit stands in the fingerprint, which is compared on first use; an extractor's model is asked no more.
+        irrelevant = {"device", "batch_size", "revision", "query_revision", "llm", "max_calls", "prompts"}
         _check(
             part.replace("_", " "),
             {k: str(v) for k, v in built.model_dump(exclude=irrelevant).items()},

@@ -13,6 +13,7 @@ from hybrid_ir import settings as settings_module
 from hybrid_ir.errors import BadInput
 from hybrid_ir.opened import open_index
 from hybrid_ir.settings import DeploymentSettings, Settings
+from serve import llm
 from serve.controller import Controller
 from serve.dense_scorer import DenseScorer
 from serve.errors import RETRY_AFTER_S
@@ -64,10 +65,41 @@ def application(root: str, settings: Settings | None = None, build_id: str | Non
 
     kinds = {"graph": GraphScorer, "dense": DenseScorer, "sparse": SparseScorer}
     scorers = {name: deployment(kinds[name], f"{name}_scorer").bind(*pinned) for name in index.path_names}
-    reasoner = deployment(Reasoner, "reasoner").bind(*pinned)
+    language_model = _language_model(index.settings, longest)
+    reasoner = deployment(Reasoner, "reasoner").bind(*pinned, language_model=language_model)
     reranker = deployment(Reranker, "reranker").bind(*pinned) if index.settings.rerank else None
     ingress = deployment(serve.ingress()(Controller), "controller")
     return ingress.bind(*pinned, scorers=scorers, reasoner=reasoner, reranker=reranker)
+
+
+def starts_vllm(settings: Settings) -> bool:
+    """Whether a language model is a deployment of the application: building it connects to Ray."""
+    return settings.reasoner.kind == "llm" and settings.reasoner.llm.backend == "vllm"
+
+
+def llm_cpus(settings: Settings) -> float:
+    """That its replicas set aside."""
+    chosen = settings.reasoner
+    if chosen.kind != "llm" or chosen.llm.backend != "vllm":
+        return 0.0
+    workers = sum(bundle.get("CPU", 0.0) for bundle in chosen.llm.bundles or [{"CPU": 1.0}])
+    return (1.0 + workers) * max(chosen.llm.min_replicas, chosen.llm.max_replicas)
+
+
+def _language_model(settings: Settings, longest_request_s: float) -> Application | None:
+    chosen = settings.reasoner
+    if chosen.kind != "llm" or chosen.llm.backend != "vllm":
+        return None
+    return llm.deployment(
+        chosen.llm,
+        {
+            "health_check_period_s": HEALTH_CHECK_PERIOD_S,
+            "health_check_timeout_s": HEALTH_CHECK_TIMEOUT_S,
+            "graceful_shutdown_timeout_s": longest_request_s + 10.0,
+            "graceful_shutdown_wait_loop_s": 0.2,
+            "max_constructor_retry_count": 3,
+        },
+    )
 
 
 def options(name: str, settings: DeploymentSettings, longest_request_s: float) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
+from hybrid_ir import errors
 from hybrid_ir.errors import HybridIRError
 
 log = logging.getLogger(__name__)
@@ -19,16 +20,12 @@ RETRY_AFTER_S = 2
 """What a client is told when a queue is full or a part does not answer."""
 
 
-class Overloaded(HybridIRError):
+class Overloaded(errors.Unavailable):
     """A queue is full."""
 
-    http_status = 503
 
-
-class Unavailable(HybridIRError):
+class Unavailable(errors.Unavailable):
     """A deployment does not answer: its replica died, or none runs."""
-
-    http_status = 503
 
 
 class TimedOut(HybridIRError, TimeoutError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any, cast
 
 from ray.exceptions import RayActorError, TaskCancelledError, WorkerCrashedError
@@ -44,6 +44,34 @@ async def call(handle: DeploymentHandle[Any], method: str, *arguments: Any, who:
                 raise inner from None
             raise
     raise Unavailable(f"The {who} does not answer; its replica died or was stopped.") from gone
+
+
+async def call_stream(
+    handle: DeploymentHandle[Any], method: str, *arguments: Any, who: str
+) -> AsyncGenerator[Any, None]:
+    """As :func:`call`, item by item, once; closing it cancels the call on the replica."""
+    response = getattr(handle.options(stream=True), method).remote(*arguments)
+    ended = False
+    try:
+        async for item in response:
+            yield item
+        ended = True
+    except BackPressureError as error:
+        raise Overloaded(f"The {who} has more requests than it can queue; try again in a moment.") from error
+    except _GONE as error:
+        raise Unavailable(f"The {who} broke off; its replica died or was stopped.") from error
+    except (asyncio.CancelledError, TaskCancelledError):
+        if _cancelled():
+            raise asyncio.CancelledError from None
+        raise Unavailable(f"The {who} gave up half-way.") from None
+    except Exception as error:
+        inner = original(error)
+        if isinstance(inner, HybridIRError):
+            raise inner from None
+        raise
+    finally:
+        if not ended:
+            response.cancel()
 
 
 def _cancelled() -> bool:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from ray.serve.handle import DeploymentHandle
 
 from hybrid_ir.opened import Index, open_index
 from hybrid_ir.records import (
@@ -17,16 +20,24 @@ from hybrid_ir.records import (
     SubQuestion,
 )
 from hybrid_ir.settings import Settings
+from serve.llm import HandleLLM
 from serve.pinned import WARM_UP, require
 
 
 class Reasoner:
     """Around :class:`hybrid_ir.roles.Reasoner`, as the settings name it."""
 
-    def __init__(self, root: str, build_id: str, settings: Settings) -> None:
+    def __init__(
+        self, root: str, build_id: str, settings: Settings, language_model: DeploymentHandle[Any] | None = None
+    ) -> None:
+        """``language_model``: vLLM's deployment, where the settings have one."""
         self._build_id = build_id
         index = open_index(root, settings, build_id)
-        self._reasoner = index.reasoner
+        chosen = settings.reasoner
+        if language_model is not None and chosen.kind == "llm" and chosen.llm.backend == "vllm":
+            self._reasoner = index.llm_reasoner(chosen, HandleLLM(language_model, chosen.llm))
+        else:
+            self._reasoner = index.reasoner
         if settings.reasoner.kind == "extractive":  # a language model is warm, and not free, behind its endpoint
             with ThreadPoolExecutor(1) as thread:  # Serve's event loop already runs on this one
                 thread.submit(asyncio.run, self._warm_up(index)).result()

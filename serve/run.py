@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import httpx
@@ -24,8 +25,8 @@ from ray.serve.schema import ApplicationStatus
 
 from hybrid_ir.errors import BadInput, Conflict
 from hybrid_ir.opened import open_index
-from hybrid_ir.settings import ServeSettings, Settings
-from serve.app import application
+from hybrid_ir.settings import Settings
+from serve.app import application, llm_cpus, starts_vllm
 from serve.errors import Unavailable
 
 APPLICATION = "hybrid-ir"
@@ -66,7 +67,9 @@ def run(
     """
     # Whatever can be refused is refused before Ray starts.
     index = open_index(root, settings, build_id)
-    app = application(root, settings, index.build_id)
+    build = partial(application, root, settings, index.build_id)
+    # To build vLLM's deployment Ray connects, and would start itself with a dashboard: it waits for ours.
+    app = None if starts_vllm(index.settings) else build()
     wanted = index.settings.serve
     host, port = host or wanted.host, wanted.port if port is None else port
     elsewhere = bool(os.environ.get("RAY_ADDRESS"))
@@ -76,11 +79,12 @@ def run(
         own_ray = not ray.is_initialized() and not elsewhere
         if not ray.is_initialized():
             started.callback(ray.shutdown)
-            _start_ray(wanted, elsewhere)
+            _start_ray(index.settings, elsewhere)
         # A Ray of our own takes Serve with it; shutting Serve down before would only take longer.
         started.callback(serve.shutdown if _start_serve(host, port) and not own_ray else _delete)
         serve.run_many(
-            [serve.RunTarget(target=app, name=APPLICATION, route_prefix="/")], wait_for_applications_running=False
+            [serve.RunTarget(target=app or build(), name=APPLICATION, route_prefix="/")],
+            wait_for_applications_running=False,
         )
         url = _url(host, port)
         _wait_until_ready(url)
@@ -133,7 +137,7 @@ def _url(host: str, port: int) -> str:
     return f"http://[{reached}]:{port}" if ":" in reached else f"http://{reached}:{port}"
 
 
-def _start_ray(settings: ServeSettings, elsewhere: bool) -> None:
+def _start_ray(settings: Settings, elsewhere: bool) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     logging.getLogger("ray.serve").setLevel(logging.WARNING)
@@ -141,9 +145,11 @@ def _start_ray(settings: ServeSettings, elsewhere: bool) -> None:
     if elsewhere:
         ray.init(**quiet)
         return
-    scorers = (settings.graph_scorer, settings.dense_scorer, settings.sparse_scorer)
-    kinds = (*scorers, settings.controller, settings.reasoner)
+    wanted = settings.serve
+    scorers = (wanted.graph_scorer, wanted.dense_scorer, wanted.sparse_scorer)
+    kinds = (*scorers, wanted.controller, wanted.reasoner)
     asked = sum(kind.num_cpus * max(kind.min_replicas, kind.max_replicas) for kind in kinds)
+    asked += llm_cpus(settings)
     ray.init(
         address="local",
         # Logical CPUs: on a small machine replicas share the real ones rather than wait for ever.

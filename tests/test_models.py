@@ -15,7 +15,7 @@ import pytest
 
 from hybrid_ir import models
 from hybrid_ir.encoders.location import locate
-from hybrid_ir.errors import BadInput, Damaged
+from hybrid_ir.errors import BadInput, Conflict, Damaged
 from hybrid_ir.settings import Settings
 
 NAME, COMMIT = "tiny/encoder", "c" * 40
@@ -171,3 +171,60 @@ def test_the_settings_models_are_listed_with_where_they_are(tmp_path: Path, monk
     assert found["ncbi/a"].state == found["ncbi/q"].state == found["st/mpnet"].state == "missing"
     assert found[str(tmp_path)].state == "folder"
     assert found["st/mpnet"].used_by == ("graph_path.gfm.text_encoder.model",)
+
+
+def llm_settings(**changes: object) -> Settings:
+    return Settings.model_validate({"reasoner": {"kind": "llm", "llm": changes}})
+
+
+def test_language_models_are_listed_each_by_how_it_is_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HYBRID_IR_MODELS", str(tmp_path))
+
+    def state(settings: Settings, name: str) -> models.NamedModel:
+        return next(model for model in models.named(settings) if model.name == name)
+
+    vllm = state(llm_settings(backend="vllm", model="meta/llama", revision="v1"), "meta/llama")
+    assert (vllm.state, vllm.revision, vllm.used_by) == ("missing", "v1", ("reasoner.llm.model",))
+    endpoint = llm_settings(backend="openai", model="gpt", base_url="http://h/v1", tokenizer="meta/llama")
+    assert (state(endpoint, "gpt").state, state(endpoint, "gpt").where) == ("endpoint", "http://h/v1")
+    assert not state(endpoint, "gpt").to_fetch()
+    assert (state(endpoint, "meta/llama").state, state(endpoint, "meta/llama").tokenizer_only) == ("missing", True)
+    package = llm_settings(backend="llama_cpp", model="package:there_is_none")
+    assert state(package, "package:there_is_none").state == "not installed"
+    (tmp_path / "own.gguf").write_bytes(b"GGUF")
+    file = str(tmp_path / "own.gguf")
+    assert state(llm_settings(backend="llama_cpp", model=file), file).state == "folder"
+
+
+def test_a_revision_is_pinned_and_another_one_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mirror = tmp_path / "mirror"
+    (mirror / NAME).mkdir(parents=True)
+    (mirror / NAME / "model.safetensors").write_bytes(FILES["model.safetensors"])
+    digest = hashlib.sha256(FILES["model.safetensors"]).hexdigest()
+    held = models.FetchedModel(name=NAME, commit=COMMIT, files={"model.safetensors": digest}, revision="v1")
+    (mirror / NAME / models.RECORD).write_text(held.model_dump_json())
+    monkeypatch.setenv("HYBRID_IR_MODELS", str(tmp_path / "here"))
+    with pytest.raises(BadInput, match="not at v2"):
+        models.fetch(NAME, "v2", mirror=str(mirror))
+    models.fetch(NAME, "v1", mirror=str(mirror))
+    pinned = {"model": NAME, "revision": "v2"}
+    settings = Settings.model_validate({"build": {"chunk_encoder": pinned}})
+    (found,) = (model for model in models.named(settings) if model.name == NAME)
+    assert (found.state, found.commit, found.revision) == ("other revision", COMMIT, "v2")
+    assert locate(NAME, "v1").commit == locate(NAME, COMMIT).commit == COMMIT
+    with pytest.raises(Conflict, match="the settings want v2"):
+        locate(NAME, "v2")
+    with pytest.raises(BadInput, match="is pinned"):
+        locate("tiny/none", "v1")
+    two = {"chunk_encoder": pinned, "entity_encoder": {"model": NAME, "revision": "v1"}}
+    with pytest.raises(BadInput, match="two revisions"):
+        models.named(Settings.model_validate({"build": two}))
+
+
+def test_of_a_repository_the_first_form_of_weights_and_one_gguf_file_are_taken() -> None:
+    assert models._patterns(["a.safetensors", "b.pth", "original/c.pth"], False) == [*models.WANTED, "*.safetensors"]
+    assert models._patterns(["model.pth", "config.json"], False) == [*models.WANTED, "*.pth"]
+    assert models._patterns(["pytorch_model.bin"], False)[-1] == "pytorch_model*.bin"
+    assert models._patterns(["a.safetensors"], True) == list(models.WANTED)
+    with pytest.raises(BadInput, match="name one"):
+        models._patterns(["q4.gguf", "q8.gguf"], False)

@@ -24,7 +24,7 @@ class CrossEncoder:
 
     def __init__(self, settings: RerankSettings) -> None:
         """Raises :class:`BadInput` where the model is missing, broken, or no cross-encoder."""
-        location = locate(settings.model)
+        location = locate(settings.model, settings.revision)
         self._model = Model(location, AutoModelForSequenceClassification, settings.device, settings.dtype)
         self._settings = settings
         logits = int(self._model.network.config.num_labels)

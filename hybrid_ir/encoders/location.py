@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hybrid_ir.errors import BadInput
-from hybrid_ir.models import fetched
+from hybrid_ir.models import require
 
 PACKAGE = "package:"
 _WEIGHTS = ("model*.safetensors", "pytorch_model*.bin")
@@ -75,8 +75,11 @@ def cannot_load(location: ModelLocation, error: Exception) -> BadInput:
     )
 
 
-def locate(model: str) -> ModelLocation:
-    """``package:NAME/FOLDER``, an existing folder, a fetched model, or a hub name; in this order."""
+def locate(model: str, revision: str | None = None) -> ModelLocation:
+    """``package:NAME/FOLDER``, an existing folder, a fetched model, or a hub name; in this order.
+
+    Raises Conflict where a model was fetched at another revision than the one pinned, BadInput where it was not.
+    """
     if model.startswith(PACKAGE):
         package, _, inside = model.removeprefix(PACKAGE).partition("/")
         spec = importlib.util.find_spec(package)
@@ -90,7 +93,9 @@ def locate(model: str) -> ModelLocation:
         return ModelLocation(model, str(folder), folder)
     if Path(model).is_dir():
         return ModelLocation(Path(model).name, model, Path(model))
-    held = fetched(model)
+    held = require(model, revision)
     if held is not None:
         return ModelLocation(model, str(held[0]), held[0], held[1].commit)
+    if revision is not None:
+        raise BadInput(f"{model} is pinned to {revision}: run hybrid-ir models fetch --config FILE.")
     return ModelLocation(model, model, None)

@@ -67,8 +67,10 @@ class TransformerEncoder:
 
     def __init__(self, settings: EncoderSettings) -> None:
         self._settings = settings
-        self._location = locate(settings.model)
-        self._query_location = locate(settings.query_model) if settings.query_model else self._location
+        self._location = locate(settings.model, settings.revision)
+        self._query_location = self._location
+        if settings.query_model:
+            self._query_location = locate(settings.query_model, settings.query_revision)
 
     @cached_property
     def _usage(self) -> SentenceModel:

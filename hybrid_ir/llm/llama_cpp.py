@@ -13,7 +13,7 @@ from typing import Any
 
 from hybrid_ir.errors import BadInput, Failed
 from hybrid_ir.llm.endpoint import EndpointLLM
-from hybrid_ir.models import fetched
+from hybrid_ir.models import GGUF, require
 from hybrid_ir.settings.llm import LlamaCppSettings
 
 log = logging.getLogger(__name__)
@@ -33,12 +33,12 @@ def load(settings: LlamaCppSettings) -> EndpointLLM:
 
     Raises BadInput where the model or the library is missing, and Failed where the model does not load.
     """
-    model = model_file(settings.model)
+    model = model_file(settings.model, settings.revision)
     url, key = _server(model, settings)
     return EndpointLLM(settings, f"{url}/v1", name=model.stem, key=key)
 
 
-def model_file(model: str) -> Path:
+def model_file(model: str, revision: str | None = None) -> Path:
     """The GGUF file that the settings' name means: a file, one in a package, or one that was fetched."""
     if model.startswith("package:"):
         package = model.removeprefix("package:")
@@ -49,8 +49,8 @@ def model_file(model: str) -> Path:
         if not files:
             raise BadInput(f"The package {package} with its language model is not installed: {START}.")
         path = files[0]
-    elif (held := fetched(model)) is not None:
-        path = held[0] / model.rpartition("/")[2]
+    elif (held := require(model, revision)) is not None:
+        path = held[0] / next((file for file in held[1].files if file.endswith(GGUF)), "")
     else:
         path = Path(model).expanduser()
     try:

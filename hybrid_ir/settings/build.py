@@ -85,6 +85,9 @@ class EncoderSettings(Group):
     """``package:NAME/FOLDER`` (inside an installed package), a local folder, or a hub name."""
     query_model: str | None = None
     """Where queries have an encoder of their own (MedCPT); else ``model``."""
+    revision: str | None = None
+    query_revision: str | None = None
+    """The hub's commit or tag that was to be fetched; ``None``: whichever was."""
     pooling: Literal["mean", "cls", "auto"] = "mean"
     """``auto``: as a model of sentence-transformers says in its own files, its longest text, letter case and prompts
     too; a model that says nothing, or needs more than pooling and normalising, is refused."""

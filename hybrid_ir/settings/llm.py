@@ -39,7 +39,7 @@ class EndpointSettings(_Model):
     tokenizer: str | None = None
     """A folder, or a hub name that was fetched, whose tokenizer counts where the endpoint itself does not."""
     revision: str | None = None
-    """The tokenizer's commit or tag."""
+    """Of the model that is served there, and the commit or tag of its tokenizer."""
     extra_body: dict[str, Any] = Field(default_factory=dict)
     """Of every call; null leaves a field of ours out: ``{max_tokens: null, max_completion_tokens: 1024}``."""
 

@@ -33,6 +33,8 @@ class GFMSettings(Group):
 
     model: str
     """A local folder with the published ``config.json`` and ``model.pth``, or a fetched model's hub name."""
+    revision: str | None = None
+    """The hub's commit or tag."""
     text_encoder: EncoderSettings | None = None
     """Of questions and relation names; ``None``: the one the checkpoint names, as it was trained."""
     mode: Literal["exact", "bounded"] = "exact"
@@ -99,6 +101,8 @@ class RerankSettings(Group):
 
     model: str
     """``package:NAME/FOLDER``, a local folder, or a hub name: ``ncbi/MedCPT-Cross-Encoder``."""
+    revision: str | None = None
+    """The hub's commit or tag."""
     top_n: Annotated[int, Field(ge=1, le=1000)] = 50
     """So many of the fused list are read and put in a new order; the others keep theirs, after them."""
     batch_size: Positive = 16
