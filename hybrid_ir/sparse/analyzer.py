@@ -14,9 +14,9 @@ import unicodedata
 from collections.abc import Iterator
 from itertools import pairwise
 
-from hybrid_ir.sparse.plurals import singular
+from hybrid_ir.extraction.plurals import singular
 
-VERSION = 1
+VERSION = 2
 """Raised when a text's terms change: an index of other terms cannot be searched or updated with these."""
 
 LONGEST_TERM = 64
