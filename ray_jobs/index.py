@@ -33,7 +33,7 @@ from hybrid_ir.index.tombstones import bury
 from hybrid_ir.lease import Holder, held, refuse_if_held
 from hybrid_ir.progress import Reporter
 from hybrid_ir.records import SourceFile
-from hybrid_ir.settings import BuildSettings, Settings
+from hybrid_ir.settings import BuildSettings, LLMExtractorSettings, Settings
 from hybrid_ir.sparse import analyzer
 from hybrid_ir.store import Store
 from ray_jobs import stages
@@ -92,7 +92,8 @@ def update(
 ) -> Manifest:
     """Add or replace documents and delete others, as a new segment and a new build over all live ones.
 
-    The build settings are those of the published build; ``settings`` gives only the job's.
+    The build settings are those of the published build; ``settings`` gives only the job's, and where a language
+    model is asked.
     Ids to be deleted that are not in the index are named and otherwise ignored.
     """
     start, store, job = time.monotonic(), Store(root), (settings or Settings()).job
@@ -103,7 +104,7 @@ def update(
     work = Work()
     with held(store, job.lease_s, wait_s) as holder, connected(job):
         previous = manifest.read(store)
-        build, segments = previous.settings, list(previous.segments)
+        build, segments = _asked_today(previous.settings, settings), list(previous.segments)
         fingerprints = fingerprints_of(build)
         if not fingerprints.same_models(previous.fingerprints):
             raise Conflict(
@@ -190,6 +191,15 @@ def compact(root: str, settings: Settings | None, reporter: Reporter, wait_s: fl
     return made
 
 
+def _asked_today(build: BuildSettings, settings: Settings | None) -> BuildSettings:
+    """A build's settings with the endpoint of today's: where a language model is asked is no part of a build."""
+    today = settings.build.extractor if settings else None
+    if not isinstance(build.extractor, LLMExtractorSettings) or not isinstance(today, LLMExtractorSettings):
+        return build
+    asked = {"llm": today.llm, "max_calls": today.max_calls, "prompts": today.prompts}
+    return build.model_copy(update={"extractor": build.extractor.model_copy(update=asked)})
+
+
 def _buried(store: Store, made: Manifest) -> set[str]:
     """The segments that have dead documents."""
     name = plan_of(store, made).tombstones
@@ -236,6 +246,7 @@ def _segment_id(contents: Sequence[tuple[str, str]], build: BuildSettings, finge
         "max_error_share": True,
         "chunk_encoder": {"device"},
         "entity_encoder": {"device"},
+        "extractor": {"llm", "max_calls", "prompts"},  # the fingerprint says of them what a reply depends on
     }
     made_from = build.model_dump(mode="json", exclude=irrelevant)
     return manifest.digest(shard.VERSION, sorted(contents), made_from, fingerprints)

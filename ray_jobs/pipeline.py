@@ -15,9 +15,11 @@ from hybrid_ir.index.report import Report
 from hybrid_ir.index.shard import SegmentPlan, StageResult
 from hybrid_ir.progress import Reporter, Tally
 from hybrid_ir.records import SourceFile
-from hybrid_ir.settings import BuildSettings, JobSettings
+from hybrid_ir.settings import BuildSettings, JobSettings, LLMExtractorSettings
 from hybrid_ir.store import FileEntry
 from ray_jobs import stages
+from ray_jobs.call_budget import CallBudget
+from ray_jobs.llm_extraction import by_llm
 
 BYTES_PER_SHARD = 512 * 2**10
 """About 300 abstracts: a minute of a worker with the embedded models, so that two workers end together."""
@@ -73,12 +75,22 @@ def make_segment(
         # Not a third stage of the chain below: each stage there keeps a CPU from the others, to the end.
         counting = stages.run(shards, (stages.sparse, plan, job.read))
         counted = _results(reporter.follow("count terms", counting, len(shards)), "sparse")
+    extracting: stages.Stage = (stages.Extract, plan, job.extract)
+    budget: CallBudget | None = None
+    if isinstance(plan.settings.extractor, LLMExtractorSettings):
+        extracting, budget = by_llm(plan, plan.settings.extractor, job, reporter)
+
+    def detail() -> str:
+        calls = [f"{budget.made():,} calls to the language model"] if budget is not None else []
+        done = [f"extracted {shard.finished(plan, 'extract')} shards", f"encoded {shard.finished(plan, 'encode')}"]
+        return ", ".join([*done, *calls])
+
     rows = list(
         reporter.follow(
             "extract and encode",
-            stages.run(shards, (stages.Extract, plan, job.extract), (stages.Encode, plan, job.encode)),
+            stages.run(shards, extracting, (stages.Encode, plan, job.encode)),
             len(shards),
-            lambda: f"extracted {shard.finished(plan, 'extract')} shards, encoded {shard.finished(plan, 'encode')}",
+            detail,
             "chunks",
             _tally("extract", "encode"),
         )

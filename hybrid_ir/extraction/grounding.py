@@ -54,7 +54,8 @@ class Passage:
         text = written if place is None else self._text[slice(*place)]
         name = self._vocabulary.name(text) or canonical(text)
         if name == canonical(text) and text[-1:].islower() and text.rpartition(" ")[2].islower():
-            name = singular_name(name)
+            stem, hyphen, last = name.rpartition("-")
+            name = f"{stem}{hyphen}{singular_name(last)}"
         words = [singular(word) for word in name.split()]
         return "" if all(w in GENERIC or w in NOT_IN_QUESTIONS or w in WEAK_MODIFIERS for w in words) else name
 

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from hybrid_ir.errors import BadInput
 from hybrid_ir.extraction.llm_reply import dumped
 from hybrid_ir.llm.records import Message, Prompt
+from hybrid_ir.reasoning.fence import clean
 from hybrid_ir.records import Chunk, Record
 
 MOST_ENTITIES = 100
@@ -46,11 +47,7 @@ SCHEMAS: dict[Step, dict[str, Any]] = {
     "both": _object(entities=_NAMES, triples=_TRIPLES),
 }
 
-_MARKUP = re.compile(
-    r"<(?=\s*/?\s*passage\b)|<(?=\|)|(?<=\|)>|\[(?=/?INST\])|<(?=/?s>)|<(?=(?:start|end)_of_turn>)", re.I
-)
-"""What would close the fence, or what chat templates write between turns (ChatML, Llama, Mistral, Gemma)."""
-_INSTEAD = {"<": "‹", ">": "›", "[": "("}
+_BORDER = re.compile(r"<(?=\s*/?\s*passage\b)", re.IGNORECASE)
 
 
 class _Passage(Record):
@@ -138,7 +135,7 @@ def again(prompt: Prompt, reason: str, attempt: int, seed: int | None) -> Prompt
 
 
 def _fenced(title: str, text: str) -> str:
-    inside = _MARKUP.sub(lambda match: _INSTEAD[match.group()], f"{title}\n{text}" if title else text)
+    inside = _BORDER.sub("< ", clean(f"{title}\n{text}" if title else text))
     return f"<passage>\n{inside}\n</passage>"
 
 

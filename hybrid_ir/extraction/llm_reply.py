@@ -21,7 +21,7 @@ READER_VERSION = "1"
 Fact = tuple[str, str, str]
 """Head, relation, tail."""
 
-_THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.S | re.I)
+_THINKING = re.compile(r"\A.*</think(?:ing)?>|<think(?:ing)?>.*", re.S | re.I)
 _FENCE = re.compile(r"```[\w-]*")
 _KEY = re.compile(r"[^a-z0-9]")
 _ENTITIES = frozenset(
@@ -172,6 +172,8 @@ def _entities(items: Any, whole: bool, text: str, named: bool = True) -> Found:
 def _triples(items: Any, whole: bool, text: str, named: bool = True) -> Found:
     if isinstance(items, dict):
         lists = [some for some in items.values() if isinstance(some, list)]
+        if not lists and not _as_triple(items):  # the schema, say
+            raise Unreadable(_nothing_in(text, whole, "triple"))
         items = [items] if _as_triple(items) else list(chain.from_iterable(lists))
     elif all(isinstance(item, str) for item in items) and _as_triple(items):
         items = [items]  # a single triple without the list around it

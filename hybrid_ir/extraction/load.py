@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hybrid_ir.errors import BadInput
 from hybrid_ir.roles import Extractor
 from hybrid_ir.settings import ExtractorSettings, ImportedExtractorSettings, LLMExtractorSettings
 
@@ -10,7 +9,9 @@ from hybrid_ir.settings import ExtractorSettings, ImportedExtractorSettings, LLM
 def load(settings: ExtractorSettings) -> Extractor:
     """The extractor that the settings name (a few seconds: it reads its parser and vocabularies)."""
     if isinstance(settings, LLMExtractorSettings):
-        raise BadInput("extractor.kind: `llm` is not part of this version yet; set `kind: rules`.")
+        from hybrid_ir.extraction.llm import LLMExtractor
+
+        return LLMExtractor(settings)
     if isinstance(settings, ImportedExtractorSettings):
         from hybrid_ir.extraction.imported import ImportedExtractor
 

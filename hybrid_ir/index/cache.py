@@ -53,8 +53,25 @@ class Cache:
             return
         ordered = sorted(rows, key=lambda row: row[:2])
         columns = [pa.array([row[i] for row in ordered], self._schema.types[i]) for i in range(3)]
-        name = f"{self._folder}/{buckets.start:05x}-{min(buckets.stop, BUCKETS) - 1:05x}-{writer}.parquet"
-        self._store.write_table(name, pa.table(columns, schema=self._schema))
+        self._store.write_table(self._name(buckets, writer), pa.table(columns, schema=self._schema))
+
+    def merge(self, buckets: range, writer: str, rows: Sequence[tuple[int, bytes, Any]]) -> None:
+        """Put these rows and those of all writers whose names begin with this one into one file of this one's."""
+        whole = self._name(buckets, writer)
+        before = [name for name in self._store.files(self._folder) if name.startswith(whole.removesuffix(".parquet"))]
+        if not rows and before in ([], [whole]):
+            return
+        found = {row[1]: row for row in rows}
+        for table in map(self._store.read_table, before):
+            columns = (table["bucket"].to_pylist(), table["key"].to_pylist(), _values(table["value"]))
+            found |= {row[1]: row for row in zip(*columns, strict=True)}
+        self.put(buckets, writer, list(found.values()))
+        for name in before:
+            if name != whole:
+                self._store.delete(name)
+
+    def _name(self, buckets: range, writer: str) -> str:
+        return f"{self._folder}/{buckets.start:05x}-{min(buckets.stop, BUCKETS) - 1:05x}-{writer}.parquet"
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:

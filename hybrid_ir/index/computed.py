@@ -10,8 +10,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from hybrid_ir.extraction.llm import LLMExtractor
 from hybrid_ir.index import layout
 from hybrid_ir.index.cache import Cache, key
+from hybrid_ir.index.replies import Replies
 from hybrid_ir.records import Chunk, Extraction
 from hybrid_ir.roles import Encoder, Extractor
 from hybrid_ir.store import Store
@@ -22,8 +24,12 @@ def extractions(
 ) -> tuple[list[dict[str, Any] | str], int]:
     """Each chunk's mentions and triples, or the reason why there are none; and how many were computed."""
     if extractor.fingerprint["kind"] == "imported":  # by ids and whole documents, and as cheap as the cache
-        looked_up = [found if isinstance(found, str) else _value(found) for found in _extract(extractor, chunks)]
-        return looked_up, len(chunks)
+        return list(map(_row, _extract(extractor, chunks))), len(chunks)
+    if isinstance(extractor, LLMExtractor):  # its replies are kept, one by one; reading them again costs nothing
+        with Replies(store, extractor.reply_fingerprint, segment_id, shard, shards) as replies:
+            results, asked = extractor.extract_kept(chunks, replies)
+            replies.finish()
+        return list(map(_row, results)), asked
     cache = Cache(store, "extraction", extractor.fingerprint, pa.string())
     keys = [key(piece.title, piece.section, piece.kind, piece.text, int(piece.position == 0)) for piece in chunks]
     buckets = layout.buckets_of(shard, shards)
@@ -63,6 +69,10 @@ def vectors(
     }
     cache.put(buckets, f"{segment_id}-{shard:05d}", list(fresh.values()))
     return found, len(missing)
+
+
+def _row(found: Extraction | str) -> dict[str, Any] | str:
+    return found if isinstance(found, str) else _value(found)
 
 
 def _value(found: Extraction) -> dict[str, Any]:

@@ -7,17 +7,15 @@ from collections.abc import Iterable, Sequence
 
 from hybrid_ir.corpus.chunker import chunk
 from hybrid_ir.corpus.formats import read
+from hybrid_ir.extraction.llm_prompts import Prompts
 from hybrid_ir.records import Chunk, Document, ErrorRecord, Record, SourceFile
 from hybrid_ir.roles import Encoder, Extractor
-from hybrid_ir.settings import BuildSettings
+from hybrid_ir.settings import BuildSettings, LLMExtractorSettings
+from hybrid_ir.settings.llm import VLLMSettings
 
 SAMPLE = 48
 """Chunks that the models are tried on: a few seconds on one core."""
-CALLS_PER_CHUNK = 2
-"""A language model names a passage's entities first, then its triples (Hybrid-IR, OpenIE)."""
 CHARS_PER_TOKEN = 4.0
-PROMPT_TOKENS = 600
-"""Instructions and the one-shot example of a call."""
 
 
 class Part(Record):
@@ -44,6 +42,7 @@ class Estimate(Record):
     encode_seconds: float
     llm_calls: int
     llm_tokens: int
+    """Of prompts, by four characters each; a server that caches prefixes computes most of them once."""
     bytes: int
     sampled_chunks: int
 
@@ -70,7 +69,16 @@ def survey(files: Sequence[SourceFile], settings: BuildSettings) -> Part:
 
 
 def estimate(parts: Iterable[Part], settings: BuildSettings, extractor: Extractor, encoder: Encoder) -> Estimate:
-    """Scale what the models do with a sample to the whole."""
+    """Scale what the models do with a sample to the whole.
+
+    A language model's calls for the sample are real ones.  vLLM, which only the job itself starts, is
+    left out: the rules stand for what it would find, and its seconds are not in the estimate.
+    """
+    chosen, in_job = settings.extractor, False
+    if isinstance(chosen, LLMExtractorSettings) and isinstance(chosen.llm, VLLMSettings):
+        from hybrid_ir.extraction.rules import RuleExtractor
+
+        extractor, in_job = RuleExtractor(chosen.rules), True
     parts = list(parts)
     chunks = sum(part.chunks for part in parts)
     pool = [piece for part in parts for piece in part.sample]
@@ -82,14 +90,16 @@ def estimate(parts: Iterable[Part], settings: BuildSettings, extractor: Extracto
     encoder.encode_passages([""], [sample[0].text])
     start = time.monotonic()
     found = [result for result in extractor.extract(sample) if not isinstance(result, str)]
-    extract_seconds = (time.monotonic() - start) / len(sample)
+    extract_seconds = 0.0 if in_job else (time.monotonic() - start) / len(sample)
     start = time.monotonic()
     encoder.encode_passages([piece.title for piece in sample], [piece.text for piece in sample])
     encode_seconds = (time.monotonic() - start) / len(sample)
     triples = sum(len(result.triples) for result in found) / len(sample) * chunks
     names = {name for result in found for name in result.mentions}
     entities = len(names) / len(sample) * chunks
-    by_llm = settings.extractor.kind == "llm"
+    calls = tokens = 0.0
+    if isinstance(chosen, LLMExtractorSettings):
+        calls, tokens = _asking(chosen, sample, chunks)
     characters = sum(part.characters for part in parts)
     vector = 4 * encoder.dimension
     return Estimate(
@@ -100,10 +110,20 @@ def estimate(parts: Iterable[Part], settings: BuildSettings, extractor: Extracto
         entities=round(entities),
         extract_seconds=round(extract_seconds * chunks, 1),
         encode_seconds=round(encode_seconds * chunks, 1),
-        llm_calls=CALLS_PER_CHUNK * chunks if by_llm else 0,
-        llm_tokens=round(CALLS_PER_CHUNK * (chunks * PROMPT_TOKENS + characters / CHARS_PER_TOKEN)) if by_llm else 0,
+        llm_calls=round(calls),
+        llm_tokens=round(tokens),
         # A vector lies in the segment, in FAISS and in the cache; text compresses to about half, and
         # triples, mentions and the graph take about 60 bytes each.
         bytes=round(3 * vector * chunks + 2 * vector * entities + characters / 2 + 60 * (3 * triples + 2 * entities)),
         sampled_chunks=len(sample),
     )
+
+
+def _asking(settings: LLMExtractorSettings, sample: Sequence[Chunk], chunks: int) -> tuple[float, float]:
+    """(calls, prompt tokens) for all chunks, retries apart."""
+    prompts = Prompts(settings.calls, settings.prompts)
+    asked = [[prompts.ask(piece)] for piece in sample]
+    if settings.calls == "two":
+        asked = [[*first, prompts.ask_triples(piece, ())] for first, piece in zip(asked, sample, strict=True)]
+    characters = sum(len(message.content) for some in asked for prompt in some for message in prompt.messages)
+    return len(asked[0]) * chunks, characters / CHARS_PER_TOKEN / len(sample) * chunks

@@ -5,6 +5,8 @@ from hybrid_ir.index.estimate import SAMPLE, estimate, survey
 from hybrid_ir.records import Extraction, SourceFile, Triple
 from hybrid_ir.settings import BuildSettings, LLMExtractorSettings
 
+ENDPOINT = {"backend": "openai", "model": "m", "base_url": "http://127.0.0.1:1/v1"}
+
 
 class OneTriple:
     """Three mentions and one triple a chunk."""
@@ -41,10 +43,13 @@ def test_counts_are_counted_and_the_rest_is_scaled_from_an_even_sample(tmp_path,
 
 
 def test_a_language_model_is_counted_in_calls_and_tokens(tmp_path, word_encoder):
-    settings = BuildSettings(extractor=LLMExtractorSettings(kind="llm", model="m", base_url="http://127.0.0.1:1/v1"))
+    settings = BuildSettings(extractor=LLMExtractorSettings(kind="llm", llm=ENDPOINT))
     found = estimate([survey(corpus(tmp_path, 10), settings)], settings, OneTriple(), word_encoder())
     assert found.llm_calls == 20
     assert found.llm_tokens > 20 * 600
+    once = settings.model_copy(update={"extractor": LLMExtractorSettings(kind="llm", llm=ENDPOINT, calls="one")})
+    found = estimate([survey(corpus(tmp_path, 10), once)], once, OneTriple(), word_encoder())
+    assert found.llm_calls == 10
 
 
 def test_an_empty_corpus_is_an_estimate_of_nothing(tmp_path, word_encoder):
