@@ -6,12 +6,17 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeVar
 
 from hybrid_ir.opened import Index
 from hybrid_ir.reasoning import loop
 from hybrid_ir.reasoning.events import Event, Finished
+from hybrid_ir.reasoning.llm_reasoner import LLMReasoner
+from hybrid_ir.reasoning.prompt_files import load_prompts
 from hybrid_ir.reasoning.question import check_question
+from hybrid_ir.reasoning.replay import Replayed, replay
+from hybrid_ir.reasoning.trace import head_of, read_trace, written
 from hybrid_ir.records import Answer, Chunk, Filter, PathName, Question, Retrieval
 from hybrid_ir.retrieval import explanation
 from hybrid_ir.retrieval.comparison import Comparison, compare
@@ -81,18 +86,44 @@ class HybridIR:
         paths: Sequence[PathName] | None = None,
         filter: Filter | None = None,
         on_event: Callable[[Event], None] | None = None,
+        trace: str | Path | None = None,
     ) -> Answer:
         """Answer a question; ``options`` maps letters to texts.  Settings given here hold for this call alone.
 
         ``filter``: which chunks may be evidence.  ``on_event`` is called with each event of the loop as it happens.
+        ``trace``: a file that the events are written to; with texts where the setting ``loop.trace_texts`` says so.
         """
         asked = Question(text=question, options=dict(options or {}))
         check_question(asked, self.index.settings.serve.max_question_chars)
         changes = {"rounds": rounds, "sub_questions": sub_questions, "top_k": top_k, "deadline_s": deadline_s}
         settings = self.index.settings.loop.changed(**changes)
         retriever = FilteredRetriever(self.retriever, filter) if filter else self.retriever
-        events = loop.run(asked, retriever, self.index.reasoner, settings, build_id=self.index.build_id, paths=paths)
-        return _run(_last(events, on_event))
+        reasoner, build_id = self.index.reasoner, self.index.build_id
+        events = loop.run(asked, retriever, reasoner, settings, build_id=build_id, paths=paths)
+        if trace is None:
+            return _run(_last(events, on_event))
+        setup = reasoner.setup if isinstance(reasoner, LLMReasoner) else None
+        named = None if paths is None else tuple(paths)
+        head = head_of(asked, build_id, reasoner.name, settings, setup, named, filter)
+        with written(head, trace) as writer:
+
+            def both(event: Event) -> None:
+                writer.add(event)
+                if on_event is not None:
+                    on_event(event)
+
+            return _run(_last(events, both))
+
+    def replay(
+        self, trace: str | Path, question: str | None = None, options: Mapping[str, str] | None = None
+    ) -> Replayed:
+        """Run a trace again on this index's chunks; see :func:`hybrid_ir.reasoning.replay.replay`."""
+        settings = self.index.settings.reasoner
+        prompts = load_prompts(settings.prompts if settings.kind == "llm" else None)
+        asked = None if question is None else Question(text=question, options=dict(options or {}))
+        read = read_trace(trace)
+        reasoner = self.index.reasoner if read.head.llm is None else None
+        return _run(replay(read, prompts=prompts, reasoner=reasoner, chunk=self.index.chunks.by_id, question=asked))
 
     def chunk(self, chunk_id: str) -> Chunk:
         """One chunk by its id."""

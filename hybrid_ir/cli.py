@@ -29,9 +29,11 @@ from hybrid_ir.terminal import (
     YearFrom,
     YearTo,
     filter_of,
+    options_of,
     print_json,
     say_build,
 )
+from hybrid_ir.trace_commands import replay
 
 app = typer.Typer(
     name="hybrid-ir",
@@ -138,18 +140,24 @@ def ask(
     top_k: Annotated[int | None, typer.Option(help="Chunks of evidence for a sub-question.")] = None,
     deadline_s: Annotated[float | None, typer.Option(help="Seconds for the whole question.")] = None,
     paths: Paths = None,
+    trace: Annotated[str | None, typer.Option(help="Write what happens to this file; see replay.")] = None,
     json_: AsJson = False,
 ) -> None:
-    """Answer a question from an index, with rounds, evidence and citations."""
-    from hybrid_ir import render
+    """Answer a question from an index, with rounds, evidence and citations.
+
+    On a terminal each step is shown as it happens.
+    """
+    from hybrid_ir import live, render
     from hybrid_ir.records import Answer
 
     limits = {"rounds": rounds, "sub_questions": sub_questions, "top_k": top_k, "deadline_s": deadline_s}
-    options = _options(option or [])
+    options = options_of(option or [])
     chosen = _paths(paths)
     if (root is None) == (url is None):
         raise BadInput("Give either --root (an index) or --url (a running service).")
     if url is not None:
+        if trace is not None:
+            raise BadInput("--trace needs --root: a service keeps no trace for its clients.")
         from hybrid_ir.client import post
 
         body = {"question": question, "options": options or None, "paths": chosen, **limits}
@@ -158,7 +166,7 @@ def ask(
         import hybrid_ir
 
         opened = hybrid_ir.open(str(root), config)
-        answer = opened.ask(question, options, paths=chosen, **limits)  # type: ignore[arg-type]
+        answer = opened.ask(question, options, paths=chosen, trace=trace, on_event=live.follow(), **limits)  # type: ignore[arg-type]
     if json_:
         print_json(answer.model_dump(mode="json"))
     else:
@@ -223,7 +231,7 @@ def _build_id(corpus: Sequence[str], root: str, settings: Settings, reporter: Re
 
 
 app.add_typer(model_commands.app, name="models")
-for command in (inspect, verify, rollback, gc, prepare_gfm):
+for command in (inspect, verify, rollback, gc, prepare_gfm, replay):
     app.command()(command)
 app.add_typer(benchmark_commands.commands(_build_id), name="benchmark")
 
@@ -248,18 +256,6 @@ def main() -> None:
     except BrokenPipeError:  # `hybrid-ir … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
-
-
-def _options(given: list[str]) -> dict[str, str]:
-    options: dict[str, str] = {}
-    for item in given:
-        letter, sign, text = item.partition("=")
-        if not sign:
-            raise BadInput(f"--option {item!r}: write it as A=text.")
-        if letter.strip() in options:
-            raise BadInput(f"--option {letter.strip()} is given twice.")
-        options[letter.strip()] = text.strip()
-    return options
 
 
 def _paths(given: str | None) -> list[str] | None:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from hybrid_ir.errors import BadInput
 from hybrid_ir.index.manifest import Manifest
 from hybrid_ir.records import Filter
 
@@ -50,3 +51,16 @@ def say_build(made: Manifest, root: str, as_json: bool) -> None:
 
 def print_json(value: object) -> None:
     typer.echo(json.dumps(value, ensure_ascii=False, indent=1, default=lambda item: item.model_dump(mode="json")))
+
+
+def options_of(given: list[str]) -> dict[str, str]:
+    """``A=text``, each, as a map."""
+    options: dict[str, str] = {}
+    for item in given:
+        letter, sign, text = item.partition("=")
+        if not sign:
+            raise BadInput(f"--option {item!r}: write it as A=text.")
+        if letter.strip() in options:
+            raise BadInput(f"--option {letter.strip()} is given twice.")
+        options[letter.strip()] = text.strip()
+    return options

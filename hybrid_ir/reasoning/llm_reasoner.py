@@ -21,6 +21,7 @@ from hybrid_ir.reasoning.focus import POLAR_WORDS, focus_of
 from hybrid_ir.reasoning.prompt_files import PromptFile, load_prompts
 from hybrid_ir.reasoning.replies import Said
 from hybrid_ir.reasoning.sentences import gathered
+from hybrid_ir.reasoning.trace import LLMSetup
 from hybrid_ir.reasoning.windows import Pair, fit, pairs_of
 from hybrid_ir.records import (
     Conclusion,
@@ -75,6 +76,15 @@ class LLMReasoner:
     @property
     def name(self) -> str:
         return self._llm.name
+
+    @property
+    def setup(self) -> LLMSetup:
+        """For a trace: what the prompts depend on besides the state."""
+        return LLMSetup(
+            prompts={name: file.hash for name, file in self._prompts.items()},
+            entities="separate" if self._separate else "with_sub_questions",
+            max_tokens=self._max_tokens,
+        )
 
     async def decompose(self, state: LoopState, limit: int) -> Decomposition:
         """Round 1 asks for what decides the question, a later round for what is missing."""
@@ -254,7 +264,7 @@ def _told(pair: Pair, labels: Mapping[str, str]) -> str:
         known = [labels[chunk_id] for chunk_id in citations if chunk_id in labels]
         lines.append(f"- {' '.join(text.split())}" + (f" [{', '.join(known)}]" if known else ""))
     if not pair.statements:
-        lines.append("- (answered; left out for want of room)" if pair.shortened else f"- {NOT_FOUND}")
+        lines.append("- (answered)" if pair.shortened else f"- {NOT_FOUND}")
     return "\n".join(lines)
 
 
