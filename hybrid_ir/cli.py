@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from hybrid_ir import benchmark_commands, model_commands
+from hybrid_ir import benchmark_commands, key_commands, model_commands
 from hybrid_ir.errors import BadInput, HybridIRError
 from hybrid_ir.graph_commands import prepare_gfm
 from hybrid_ir.progress import Reporter
@@ -231,6 +231,7 @@ def _build_id(corpus: Sequence[str], root: str, settings: Settings, reporter: Re
 
 
 app.add_typer(model_commands.app, name="models")
+app.add_typer(key_commands.app, name="keys")
 for command in (inspect, verify, rollback, gc, prepare_gfm, replay):
     app.command()(command)
 app.add_typer(benchmark_commands.commands(_build_id), name="benchmark")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import hybrid_ir
 from hybrid_ir.records import Answer, Chunk, Retrieval
 from serve import errors
+from serve.gateway import Gateway, Keys
 from serve.schemas import AnswerRequest, BuildInfo, ErrorBody, RetrieveRequest, Status
 from serve.service import Service
 
@@ -22,7 +22,7 @@ answer cites the chunks it was taken from: read them.
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
     "4XX": {"model": ErrorBody, "description": "Something in the request cannot be used; `error` says what."},
-    503: {"model": ErrorBody, "description": "Overloaded, or a part does not answer; see the header Retry-After."},
+    503: {"model": ErrorBody, "description": "A part does not answer; see the header Retry-After."},
 }
 
 
@@ -32,6 +32,11 @@ def create_app(service: Service) -> FastAPI:
     errors.install(app)
     # A character takes at most 12 bytes in JSON (two \\uXXXX escapes).
     app.add_middleware(BodyLimit, limit=12 * service.settings.serve.max_question_chars + 65_536)
+    wanted = service.settings.serve
+    held = Keys(wanted.keys) if wanted.keys else None
+    app.add_middleware(  # the last that is added is the first that is asked
+        Gateway, build_id=service.manifest.build_id, held=held, trusted_network=wanted.trusted_network
+    )
 
     @app.post("/v1/answer", responses=_ERRORS, tags=["questions"])
     async def answer(request: AnswerRequest) -> Answer:
@@ -82,7 +87,7 @@ class BodyLimit:
         while more:
             if len(body) > self._limit or (declared.isdigit() and int(declared) > self._limit):
                 sentence = f"The request is larger than {self._limit} bytes; send less text."
-                await JSONResponse(errors.body(sentence), 413)(scope, receive, send)
+                await errors.response(413, sentence)(scope, receive, send)
                 return
             message = await receive()
             if message["type"] != "http.request":

@@ -126,7 +126,7 @@ def options(name: str, settings: DeploymentSettings, longest_request_s: float) -
         "ray_actor_options": {"num_cpus": settings.num_cpus, "num_gpus": settings.num_gpus},
         "max_ongoing_requests": settings.max_ongoing_requests,
         "max_queued_requests": settings.max_queued_requests,
-        "backpressure_config": {"status_code": 503, "retry_after_s": RETRY_AFTER_S},
+        "backpressure_config": {"status_code": 429, "retry_after_s": RETRY_AFTER_S},
         "health_check_period_s": HEALTH_CHECK_PERIOD_S,
         "health_check_timeout_s": HEALTH_CHECK_TIMEOUT_S,
         # A replica that is being replaced finishes its requests first.

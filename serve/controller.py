@@ -12,6 +12,7 @@ from hybrid_ir.opened import open_index
 from hybrid_ir.records import PathName
 from hybrid_ir.settings import Settings
 from serve.api import create_app
+from serve.gateway import log_to_stderr
 from serve.handles import HandlePath, HandleReasoner, HandleReranker
 from serve.service import Service
 
@@ -48,4 +49,5 @@ class Controller:
 
     def __serve_build_asgi_app__(self) -> FastAPI:
         """Called by Serve, after the constructor."""
+        log_to_stderr()
         return create_app(self._service)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -11,8 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from hybrid_ir import errors
-from hybrid_ir.errors import HybridIRError
+from hybrid_ir.errors import HybridIRError, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -20,12 +20,29 @@ RETRY_AFTER_S = 2
 """What a client is told when a queue is full or a part does not answer."""
 
 
-class Overloaded(errors.Unavailable):
+request_id: ContextVar[str] = ContextVar("request_id", default="")
+"""Of the request that is being answered; the gateway sets it."""
+
+TYPES = {
+    400: "invalid_request",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    409: "conflict",
+    413: "too_large",
+    429: "too_many_requests",
+    500: "internal",
+    503: "unavailable",
+    504: "timed_out",
+}
+"""What a program may branch on; the sentence beside it is for a person, and may be worded anew."""
+
+
+class Overloaded(Unavailable):
     """A queue is full."""
 
-
-class Unavailable(errors.Unavailable):
-    """A deployment does not answer: its replica died, or none runs."""
+    http_status = 429
 
 
 class TimedOut(HybridIRError, TimeoutError):
@@ -47,43 +64,45 @@ def original(error: BaseException) -> BaseException:
 
 
 def install(app: FastAPI) -> None:
-    """Every error leaves as ``{"error": "<a sentence>"}``."""
+    """What the library or FastAPI raises leaves as ``{"error": {"type": …, "message": "…", "request_id": …}}``."""
     app.add_exception_handler(HybridIRError, _library_error)
     app.add_exception_handler(RequestValidationError, _invalid_request)
     app.add_exception_handler(HTTPException, _http_error)
-    app.add_exception_handler(Exception, _unexpected)
 
 
-def body(sentence: str) -> dict[str, str]:
+def response(status: int, sentence: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
     # What a client sent may be quoted in it, half a surrogate pair included.
-    return {"error": sentence.encode("utf-8", "replace").decode()}
+    message = sentence.encode("utf-8", "replace").decode()
+    kind = TYPES.get(status, "invalid_request" if status < 500 else "internal")
+    return JSONResponse({"error": {"type": kind, "message": message, "request_id": request_id.get()}}, status, headers)
 
 
 async def _library_error(request: Request, error: Exception) -> JSONResponse:
     status = error.http_status if isinstance(error, HybridIRError) else 500
-    headers = {"Retry-After": str(RETRY_AFTER_S)} if status == 503 else None
-    return JSONResponse(body(str(error)), status, headers)
+    headers = {"Retry-After": str(RETRY_AFTER_S)} if status in (429, 503) else None
+    return response(status, str(error), headers)
 
 
 async def _invalid_request(request: Request, error: Exception) -> JSONResponse:
     found = error.errors() if isinstance(error, RequestValidationError) else []
-    return JSONResponse(body(" ".join(sentences(found)) or "The request is not valid."), 400)
+    return response(400, " ".join(sentences(found)) or "The request is not valid.")
 
 
 async def _http_error(request: Request, error: Exception) -> JSONResponse:
     if not isinstance(error, HTTPException):
-        return await _unexpected(request, error)
+        return unexpected(request.method, request.url.path, error)
     said = {
         404: f"There is nothing at {request.url.path}; /docs lists what there is.",
         405: f"{request.method} is not possible at {request.url.path}; /docs lists what is.",
         400: "The body is not valid JSON in UTF-8.",
     }
-    return JSONResponse(body(said.get(error.status_code, str(error.detail))), error.status_code, error.headers)
+    return response(error.status_code, said.get(error.status_code, str(error.detail)), error.headers)
 
 
-async def _unexpected(request: Request, error: Exception) -> JSONResponse:
-    log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return JSONResponse(body("The service failed on this request; its log says why."), 500)
+def unexpected(method: str, path: str, error: Exception) -> JSONResponse:
+    """For what nothing here foresaw: the reason goes into the log alone."""
+    log.error("%s %s failed", method, path, exc_info=error)
+    return response(500, "The service failed on this request; its log says why.")
 
 
 def sentences(errors: Sequence[Mapping[str, Any]]) -> list[str]:

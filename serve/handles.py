@@ -10,10 +10,10 @@ from ray.exceptions import RayActorError, TaskCancelledError, WorkerCrashedError
 from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError, ReplicaUnavailableError
 from ray.serve.handle import DeploymentHandle
 
-from hybrid_ir.errors import HybridIRError
+from hybrid_ir.errors import HybridIRError, Unavailable
 from hybrid_ir.records import Chunk, Conclusion, Decomposition, Findings, LoopState, Retrieval, SubQuestion
 from hybrid_ir.roles import PathRanking, Query
-from serve.errors import Overloaded, Unavailable, original
+from serve.errors import Overloaded, original
 
 _GONE = (RayActorError, WorkerCrashedError, DeploymentUnavailableError, ReplicaUnavailableError)
 

@@ -14,13 +14,13 @@ from ray.serve import Application
 from ray.serve.handle import DeploymentHandle
 
 from hybrid_ir import models
-from hybrid_ir.errors import BadInput
+from hybrid_ir.errors import BadInput, Unavailable
 from hybrid_ir.llm.chat import Written, body_of, messages_of
 from hybrid_ir.llm.per_loop import PerLoop
 from hybrid_ir.llm.records import Message, Prompt, Reply
 from hybrid_ir.llm.retry import Failure, retried
 from hybrid_ir.settings import VLLMSettings
-from serve.errors import Overloaded, Unavailable
+from serve.errors import Overloaded
 from serve.handles import call, call_stream
 
 NAME = "LanguageModel"

@@ -23,11 +23,10 @@ from ray import serve
 from ray.serve.context import _get_global_client  # Ray offers no public way to ask which port Serve is on
 from ray.serve.schema import ApplicationStatus
 
-from hybrid_ir.errors import BadInput, Conflict
+from hybrid_ir.errors import BadInput, Conflict, Unavailable
 from hybrid_ir.opened import open_index
 from hybrid_ir.settings import Settings
 from serve.app import application, llm_cpus, starts_vllm
-from serve.errors import Unavailable
 
 APPLICATION = "hybrid-ir"
 START_TIMEOUT_S = 600.0

@@ -115,8 +115,18 @@ class Status(_Body):
     build_id: str | None = None
 
 
+class ErrorDetail(_Body):
+    """What is wrong."""
+
+    type: str
+    """For programs, one for each status: ``invalid_request``, ``unauthorized``, ``too_many_requests``, …"""
+    message: str
+    """A sentence that says what is wrong and what to do."""
+    request_id: str
+    """As in the header ``X-Request-ID`` and the service's log."""
+
+
 class ErrorBody(_Body):
     """Every response that is not 2xx."""
 
-    error: str
-    """A sentence that says what is wrong and what to do."""
+    error: ErrorDetail

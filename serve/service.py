@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from hybrid_ir.errors import BadInput, HybridIRError
+from hybrid_ir.errors import BadInput, HybridIRError, Unavailable
 from hybrid_ir.index.chunk_store import ChunkStore
 from hybrid_ir.index.manifest import Manifest
 from hybrid_ir.reasoning import loop
@@ -14,7 +14,7 @@ from hybrid_ir.records import Answer, Chunk, PathName, Question, Retrieval
 from hybrid_ir.retrieval.retriever import FusedRetriever
 from hybrid_ir.roles import Query, Reasoner, Reranker, RetrievalPath
 from hybrid_ir.settings import Settings
-from serve.errors import TimedOut, Unavailable
+from serve.errors import TimedOut
 from serve.schemas import AnswerRequest, BuildInfo, RetrieveRequest
 
 READY_TIMEOUT_S = 5.0
@@ -84,14 +84,15 @@ class Service:
             raise Unavailable(f"Not ready: {' '.join(failures)}")
 
     def build(self) -> BuildInfo:
-        # A base URL may hold what is not for every client's eyes.
+        # Where a model is reached, and by which key and files, is not for every client's eyes.
+        private = {"reasoner": {"prompts": True, "llm": {"base_url", "api_key_env", "extra_body"}}}
         shown = {"linker", "graph_path", "sparse_path", "fusion", "rerank", "reasoner", "loop"}
         return BuildInfo(
             build_id=self.manifest.build_id,
             counts=self.manifest.counts,
             fingerprints=self.manifest.fingerprints,
             paths=list(self._retriever.paths),
-            settings=self.settings.model_dump(mode="json", include=shown, exclude={"reasoner": {"base_url"}}),
+            settings=self.settings.model_dump(mode="json", include=shown, exclude=private),
         )
 
     def _paths(self, named: Sequence[PathName] | None) -> list[PathName] | None:

@@ -15,8 +15,7 @@ from ray.llm._internal.serve.core.configs.openai_api_models import TokenizeChatR
 from ray.serve.llm.deployment import LLMServer
 from ray.serve.llm.openai_api_models import ChatCompletionRequest
 
-from hybrid_ir.errors import BadInput
-from serve.errors import Unavailable
+from hybrid_ir.errors import BadInput, Unavailable
 
 
 class VLLMServer(LLMServer):

@@ -26,6 +26,10 @@ class ServeSettings(Group):
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8000
     max_question_chars: Positive = 20_000
+    keys: str | None = None
+    """A file made by ``hybrid-ir keys add``, on every node; without one only loopback is served."""
+    trusted_network: bool = False
+    """Serve every address without keys, because a proxy in front asks who it is."""
     dense_scorer: DeploymentSettings = DeploymentSettings()
     graph_scorer: DeploymentSettings = DeploymentSettings()
     sparse_scorer: DeploymentSettings = DeploymentSettings()

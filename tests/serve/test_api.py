@@ -15,7 +15,7 @@ from hybrid_ir.index.chunk_store import ChunkStore
 from hybrid_ir.records import Answer, Retrieval
 from hybrid_ir.settings import ServeSettings, Settings
 from serve.api import create_app
-from serve.errors import Overloaded
+from serve.errors import TYPES, Overloaded
 from serve.service import Service
 
 
@@ -49,7 +49,7 @@ def service(tmp_path, graph, dense, checks):
 def request(service, method: str, path: str, **body) -> httpx.Response:
     async def send() -> httpx.Response:
         transport = httpx.ASGITransport(create_app(service), raise_app_exceptions=False)
-        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
             return await client.request(method, path, **body)
 
     return asyncio.run(send())
@@ -58,7 +58,10 @@ def request(service, method: str, path: str, **body) -> httpx.Response:
 def error(response: httpx.Response, status: int) -> str:
     assert response.status_code == status, response.text
     assert set(response.json()) == {"error"}
-    sentence = response.json()["error"]
+    found = response.json()["error"]
+    assert found["type"] == TYPES.get(status, "invalid_request")
+    assert found["request_id"] == response.headers["x-request-id"] != ""
+    sentence = str(found["message"])
     assert sentence.endswith((".", "?")), sentence
     return sentence
 
@@ -105,7 +108,15 @@ def test_build_says_what_is_served(service):
     assert found["paths"] == ["graph", "dense"]
     assert found["counts"]["chunks"] == 3
     assert found["settings"]["loop"]["rounds"] == service.settings.loop.rounds
-    assert "base_url" not in json.dumps(found)
+
+
+def test_build_does_not_say_where_the_model_is(service):
+    llm = {"base_url": "http://inner:9/v1", "model": "m", "api_key_env": "INNER_KEY", "extra_body": {"user": "inner"}}
+    reasoner = {"kind": "llm", "llm": llm, "prompts": {"gaps": "/inner/gaps.md"}}
+    service.settings = Settings.model_validate({"reasoner": reasoner})
+    found = request(service, "GET", "/v1/build").json()
+    assert found["settings"]["reasoner"]["llm"]["model"] == "m"
+    assert "inner" not in json.dumps(found).lower()
 
 
 def test_alive_and_ready(service, checks):
@@ -258,7 +269,7 @@ def test_who_leaves_cancels_the_work(service, graph, dense):
     async def leave() -> None:
         app = create_app(service)
         transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
             work = asyncio.create_task(client.post("/v1/answer", json={"question": "bats carry"}))
             await asyncio.sleep(0.2)
             work.cancel()

@@ -10,10 +10,10 @@ from ray.exceptions import ActorDiedError, RayTaskError
 from ray.serve.exceptions import BackPressureError
 from small_service import Quoting
 
-from hybrid_ir.errors import BadInput, Conflict, HybridIRError
+from hybrid_ir.errors import BadInput, Conflict, HybridIRError, Unavailable
 from hybrid_ir.records import LoopState, Question
 from hybrid_ir.roles import PathRanking, Query
-from serve.errors import Overloaded, Unavailable, original
+from serve.errors import Overloaded, original
 from serve.handles import HandlePath, HandleReasoner
 from serve.pinned import require
 

@@ -149,12 +149,15 @@ def test_bad_input_over_http(client):
     ]
     for path, body, status, named in bad:
         response = client.post(path, json=body)
-        assert (response.status_code, named in response.json()["error"]) == (status, True), response.text
+        assert (response.status_code, named in response.json()["error"]["message"]) == (status, True), response.text
     response = client.post("/v1/answer", content=b"{nonsense", headers={"content-type": "application/json"})
-    assert (response.status_code, "JSON" in response.json()["error"]) == (400, True)
+    assert (response.status_code, "JSON" in response.json()["error"]["message"]) == (400, True)
     for path in ("/v1/chunks/nothing%230", "/nowhere"):
         assert client.get(path).status_code == 404
-        assert "nothing" in client.get(path).json()["error"] or "nowhere" in client.get(path).json()["error"]
+        assert (
+            "nothing" in client.get(path).json()["error"]["message"]
+            or "nowhere" in client.get(path).json()["error"]["message"]
+        )
 
 
 def test_eight_at_a_time_get_the_same_answer(client):
@@ -186,7 +189,7 @@ def test_a_scorer_that_hangs_is_left_behind_and_said(client):
         assert answer.seconds < 4.5
         ready = client.get("/readyz")
         assert (ready.status_code, ready.headers["retry-after"].isdigit()) == (503, True)
-        assert "dense scorer" in ready.json()["error"]
+        assert "dense scorer" in ready.json()["error"]["message"]
         assert client.get("/healthz").status_code == 200
 
 
@@ -200,11 +203,11 @@ def test_a_full_queue_is_said_with_when_to_come_back(client):
             time.sleep(0.05)
         os.kill(replica("DenseScorer").pid, signal.SIGCONT)
         responses = [response.result() for response in asked]
-    refused = [response for response in responses if response.status_code == 503]
+    refused = [response for response in responses if response.status_code == 429]
     assert refused
-    assert {response.status_code for response in responses} == {200, 503}
+    assert {response.status_code for response in responses} == {200, 429}
     for response in refused:
-        assert "try again" in response.json()["error"]
+        assert "try again" in response.json()["error"]["message"]
         assert response.headers["retry-after"].isdigit()
 
 

@@ -1,0 +1,205 @@
+"""What stands before every route: a request id, the key and its limits, one line in the log."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import logging
+import re
+import sys
+import time
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable
+from contextvars import ContextVar
+from pathlib import Path
+
+from fastapi.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from hybrid_ir import keys
+from hybrid_ir.errors import HybridIRError
+from hybrid_ir.keys import ApiKey
+from serve import errors
+
+OPEN = frozenset({"/healthz", "/readyz", "/docs", "/openapi.json", "/docs/oauth2-redirect"})
+"""Without a key: probes, and the description of the interface."""
+ADMIN = "/v1/admin/"
+"""What stands below needs the scope ``admin``."""
+REREAD_S = 5.0
+"""A revoked key is refused after so long at the latest."""
+BUCKETS_KEPT = 10_000
+
+_GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+log = logging.getLogger("hybrid_ir.access")
+key_of: ContextVar[str | None] = ContextVar("key_of", default=None)
+"""The id of the key that the request came with."""
+
+
+class Keys:
+    """The file of keys, read again when it changes.  A file that became unreadable keeps the keys it had."""
+
+    def __init__(self, path: str, clock: Callable[[], float] = time.monotonic) -> None:
+        """Raises NotFound or BadInput where it is not a file of keys: a service does not start without its keys."""
+        self._path, self._clock = Path(path), clock
+        self._by_hash, self._stamp, self._looked = keys.read(path).by_hash(), self._stamped(), clock()
+
+    def find(self, secret: str) -> ApiKey | None:
+        if self._clock() - self._looked >= REREAD_S:
+            self._looked = self._clock()
+            stamp = self._stamped()
+            if stamp != self._stamp:
+                try:
+                    self._by_hash, self._stamp = keys.read(self._path).by_hash(), stamp
+                except HybridIRError as error:
+                    log.error("%s The keys read before stay valid.", error)
+        return self._by_hash.get(keys.hashed(secret))
+
+    def _stamped(self) -> tuple[int, int, int] | None:
+        try:
+            found = self._path.stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+class Limiter:
+    """Requests a minute by key, as token buckets that hold a minute's worth; each replica counts for itself."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def wait(self, key: ApiKey) -> float:
+        """Take a token; returns 0, or the seconds until there is one again."""
+        if key.per_minute is None:
+            return 0.0
+        now = self._clock()
+        held, then = self._buckets.pop(key.id, (float(key.per_minute), now))
+        held = min(float(key.per_minute), held + (now - then) * key.per_minute / 60.0)
+        wait = 0.0 if held >= 1.0 else (1.0 - held) * 60.0 / key.per_minute
+        self._buckets[key.id] = (held - 1.0 if not wait else held, now)
+        while len(self._buckets) > BUCKETS_KEPT:
+            self._buckets.popitem(last=False)
+        return wait
+
+
+class Gateway:
+    """An ASGI middleware.  Without keys it serves only what came in on a loopback address."""
+
+    def __init__(self, app: ASGIApp, build_id: str, held: Keys | None, trusted_network: bool = False) -> None:
+        """``trusted_network``: serve without keys on every address, because something in front asks who it is."""
+        self._app, self._build_id, self._keys, self._trusted = app, build_id, held, trusted_network
+        self._limiter = Limiter()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = {name: value for name, value in reversed(scope["headers"])}
+        given = headers.get(b"x-request-id", b"").decode("latin-1")
+        request_id = given if _GIVEN_ID.fullmatch(given) else uuid.uuid4().hex
+        start, status = time.perf_counter(), 499  # as long as nothing was sent, the client has left
+        errors.request_id.set(request_id)
+        key_of.set(None)
+
+        async def sent(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message.get("headers", ()), (b"x-request-id", request_id.encode())]
+            await send(message)
+
+        try:
+            refusal = self._refusal(scope, headers)
+            await (refusal or self._app)(scope, receive, sent)
+        except Exception as error:
+            if status != 499:  # half a response is out: the connection must break
+                raise
+            await errors.unexpected(scope["method"], scope["path"], error)(scope, receive, sent)
+        finally:
+            route = getattr(scope.get("route"), "path", None)  # the pattern: ids and texts stay out of the log
+            log.info(
+                "request",
+                extra={
+                    "fields": {
+                        "request_id": request_id,
+                        "build_id": self._build_id,
+                        "method": scope["method"],
+                        "route": route or "-",
+                        "status": status,
+                        "key": key_of.get(),
+                        "ms": round((time.perf_counter() - start) * 1e3, 1),
+                    }
+                },
+            )
+
+    def _refusal(self, scope: Scope, headers: dict[bytes, bytes]) -> JSONResponse | None:
+        path = scope["path"]
+        if path in OPEN:
+            return None
+        if self._keys is None:
+            if self._trusted or is_loopback(scope.get("server")):
+                return None
+            return errors.response(
+                403,
+                "This service has no keys, so it answers on a loopback address alone. Give it some: "
+                "serve.keys in the settings file, made by hybrid-ir keys add.",
+            )
+        kind, _, secret = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+        if kind.lower() != "bearer" or not secret.strip():
+            return errors.response(
+                401, "Send your key: the header Authorization: Bearer KEY.", {"WWW-Authenticate": "Bearer"}
+            )
+        key = self._keys.find(secret.strip())
+        if key is None:
+            return errors.response(
+                401, "This key is not known here, or was revoked.", {"WWW-Authenticate": 'Bearer error="invalid_token"'}
+            )
+        key_of.set(key.id)
+        needed = "admin" if path.startswith(ADMIN) else "query"
+        if needed not in key.scopes and "admin" not in key.scopes:
+            return errors.response(403, f"The key {key.id} has no scope {needed}.")
+        wait = self._limiter.wait(key)
+        if wait:
+            sentence = f"The key {key.id} may send {key.per_minute} requests a minute; try again in {wait:.0f} s."
+            return errors.response(429, sentence, {"Retry-After": str(max(1, round(wait + 0.5)))})
+        return None
+
+
+def is_loopback(server: object) -> bool:
+    """Whether the address a request came in on is this machine's own; an unknown one is not."""
+    if not isinstance(server, (tuple, list)) or not server or not server[0]:
+        return False
+    if str(server[0]).startswith("/"):  # a Unix socket, guarded by its folder
+        return True
+    try:
+        return ipaddress.ip_address(str(server[0]).partition("%")[0]).is_loopback
+    except ValueError:
+        return bool(server[0] == "localhost")
+
+
+class JsonLines(logging.Formatter):
+    """A log record as one line of JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
+            "level": record.levelname,
+            "message": record.getMessage(),
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False)
+
+
+def log_to_stderr() -> None:
+    """One JSON line a request, where Ray collects a replica's output; once a process."""
+    if not log.handlers:
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(JsonLines())
+        log.addHandler(handler)
+        log.setLevel(logging.INFO)
+        log.propagate = False
