@@ -10,19 +10,15 @@ from hybrid_ir.keys import hashed
 
 def test_a_key_is_made_listed_and_revoked(tmp_path):
     file, run = str(tmp_path / "keys.json"), CliRunner().invoke
-    made = json.loads(
-        run(app, ["keys", "add", "--file", file, "--note", "Ward 7", "--per-minute", "9", "--json"]).output
-    )
+    made = json.loads(run("add", "--note", "Ward 7", "--per-minute", "9", "--json").output)
     held = json.loads((tmp_path / "keys.json").read_text(encoding="utf-8"))["keys"]
     assert [key["sha256"] for key in held] == [hashed(made["key"])]
     assert made["key"].startswith(f"hir_{made['id']}_")
-    run(app, ["keys", "add", "--file", file, "--scope", "admin"])
-    listed = run(app, ["keys", "list", "--file", file]).output
+    run("add", "--scope", "admin")
+    listed = run("list").output
     assert "Ward 7" in listed
     assert "9 a minute" in listed
     assert made["key"] not in listed
     assert run(app, ["keys", "revoke", "--file", file, made["id"]]).exit_code == 0
-    assert [key["scopes"] for key in json.loads(run(app, ["keys", "list", "--file", file, "--json"]).output)] == [
-        ["admin"]
-    ]
-    assert "admin" in str(run(app, ["keys", "add", "--file", file, "--scope", "root"]).exception)
+    assert [key["scopes"] for key in json.loads(run("list", "--json").output)] == [["admin"]]
+    assert "admin" in str(run("add", "--scope", "root").exception)
