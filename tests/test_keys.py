@@ -9,7 +9,11 @@ from hybrid_ir.keys import hashed
 
 
 def test_a_key_is_made_listed_and_revoked(tmp_path):
-    file, run = str(tmp_path / "keys.json"), CliRunner().invoke
+    file = str(tmp_path / "keys.json")
+
+    def run(command, *rest):
+        return CliRunner().invoke(app, ["keys", command, "--file", file, *rest])
+
     made = json.loads(run("add", "--note", "Ward 7", "--per-minute", "9", "--json").output)
     held = json.loads((tmp_path / "keys.json").read_text(encoding="utf-8"))["keys"]
     assert [key["sha256"] for key in held] == [hashed(made["key"])]
@@ -19,6 +23,6 @@ def test_a_key_is_made_listed_and_revoked(tmp_path):
     assert "Ward 7" in listed
     assert "9 a minute" in listed
     assert made["key"] not in listed
-    assert run(app, ["keys", "revoke", "--file", file, made["id"]]).exit_code == 0
+    assert run("revoke", made["id"]).exit_code == 0
     assert [key["scopes"] for key in json.loads(run("list", "--json").output)] == [["admin"]]
     assert "admin" in str(run("add", "--scope", "root").exception)
