@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from textwrap import shorten, wrap
 
+from hybrid_ir.reasoning.citations import WEAK_SUPPORT
 from hybrid_ir.records import Answer, Chunk, Evidence, PathName, Retrieval, Statement, SubAnswer
 from hybrid_ir.retrieval.comparison import Comparison
 from hybrid_ir.retrieval.explanation import Explanation
@@ -124,6 +125,10 @@ def _answer(found: Answer) -> Iterator[str]:
         f"reasoner: {found.reasoner}; build {found.build_id}; {len(found.rounds)} rounds "
         f"(stopped: {found.stopped}); {found.seconds:.2f} s"
     )
+    if found.unread_replies:
+        yield f"unread: {found.unread_replies} of the model's replies could not be read"
+    if found.dropped_citations:
+        yield f"dropped: {found.dropped_citations} citations of passages that were not in the evidence"
     if found.degraded:
         yield f"degraded: the {' and the '.join(found.degraded)} path did not serve everywhere"
 
@@ -161,7 +166,8 @@ def _links(found: Retrieval, indent: str) -> Iterator[str]:
 
 def _statement(statement: Statement, numbers: dict[str, int]) -> Iterator[str]:
     marks = "".join(f"[{numbers[chunk_id]}]" for chunk_id in statement.citations if chunk_id in numbers)
-    yield from (f"  {line}" for line in wrap(f"{statement.text} {marks}", WIDTH - 2))
+    weak = " (weakly supported)" if statement.support is not None and statement.support < WEAK_SUPPORT else ""
+    yield from (f"  {line}" for line in wrap(f"{statement.text} {marks}{weak}", WIDTH - 2))
 
 
 def _paths(item: Evidence) -> str:

@@ -13,8 +13,10 @@ from hybrid_ir.text import sentence_spans
 
 MAX_SENTENCES = 60
 """Of one chunk: a longer one is a table."""
-WEAK_SUPPORT = 0.5
-"""A statement whose support is below this is shown as weakly supported."""
+WEAK_SUPPORT = 0.45
+"""A statement whose support is below this is shown as weakly supported.  With MiniLM, of 120 conclusions of PubMedQA
+118 lay above it against their own abstract, and all below it against another's.  A cosine does not see a denial.
+"""
 
 
 def checked(statements: Sequence[Statement], evidence: Container[str]) -> tuple[tuple[Statement, ...], int]:

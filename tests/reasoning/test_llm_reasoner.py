@@ -9,6 +9,7 @@ import pytest
 from fake_llm import Fault, ScriptedLLM
 from small_world import DRUGS, NOTES, POLAR, QUESTION, Notes, asked, block, retrieval, rules, state, sub_answer, task
 
+from hybrid_ir import render
 from hybrid_ir.errors import BadInput, Unavailable
 from hybrid_ir.llm.records import Prompt
 from hybrid_ir.reasoning.events import Called, Event, Failed, Finished
@@ -293,6 +294,14 @@ def test_support_is_the_cosine_with_the_best_cited_sentence(word_encoder) -> Non
     assert good == pytest.approx(1.0)
     assert bad is not None
     assert bad < 0.3
+    shown = render.answer(found)
+    assert "allopurinol. [1]\n" in shown
+    assert "beaches. [1] (weakly supported)\n" in shown
+
+
+def test_what_went_wrong_is_shown() -> None:
+    shown = render.answer(ask(ScriptedLLM(but(final_open="?")), rounds=1))
+    assert "unread: 2 of the model's replies could not be read" in shown
 
 
 def test_a_question_that_does_not_fit_the_window_is_refused() -> None:

@@ -111,8 +111,8 @@ def test_build_says_what_is_served(service):
 
 
 def test_build_does_not_say_where_the_model_is(service):
-    llm = {"base_url": "http://inner:9/v1", "model": "m", "api_key_env": "INNER_KEY", "extra_body": {"user": "inner"}}
-    reasoner = {"kind": "llm", "llm": llm, "prompts": {"gaps": "/inner/gaps.md"}}
+    llm = {"backend": "openai", "base_url": "http://inner:9/v1", "model": "m", "api_key_env": "INNER_KEY"}
+    reasoner = {"kind": "llm", "llm": {**llm, "extra_body": {"user": "inner"}}, "prompts": {"gaps": "/inner/gaps.md"}}
     service.settings = Settings.model_validate({"reasoner": reasoner})
     found = request(service, "GET", "/v1/build").json()
     assert found["settings"]["reasoner"]["llm"]["model"] == "m"
