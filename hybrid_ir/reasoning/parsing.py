@@ -12,12 +12,18 @@ from collections.abc import Mapping
 MAX_REPLY_CHARS = 100_000
 """Of a longer reply the end is read: that is where a model that ran away would answer."""
 
+_THOUGHT = re.compile(r"\A.*</think>", re.DOTALL)
+_TAGS = re.compile(r"</?(?:b|strong|em|i|u|p|code|br)\s?/?>", re.IGNORECASE)
+
 _JSON_FIELD = re.compile(
-    r"""["'](?:answer_choice|final_answer|answer_letter|answer|choice|option|letter)["']\s*:\s*\[?\s*"""
+    r"""["'](?:answer_choice|final_answer|answer_letter|answer|choice|option|letter)["']\s*:\s*(\[)?\s*"""
     r"""(?:"((?:[^"\\]|\\.)*+)|'((?:[^'\\]|\\.)*+)|([^\s"',}\]]*))""",
     re.IGNORECASE,
 )
 """A field of a JSON object, which may be fenced, cut off, or written as Python writes a dict."""
+
+_FURTHER = re.compile(r"""["']?\s*,\s*["']?[A-Za-z]""")
+"""A second item of a list."""
 
 _OPENERS = r"[\s*_`\"'“‘(\[{$]"
 _OPEN = rf"{_OPENERS}*+(?:\\(?:boxed|text)\{{)*+(?:(?:option|choice)(?![^\W_]){_OPENERS}*+)?+"
@@ -26,7 +32,7 @@ _OPEN = rf"{_OPENERS}*+(?:\\(?:boxed|text)\{{)*+(?:(?:option|choice)(?![^\W_]){_
 Stars are possessive here and below: a reply of 100,000 brackets takes linear time.
 """
 _CLOSE = r"[*_`\"'”’)\]}$]*+"
-_ALONE = re.compile(rf"{_OPEN}([A-Za-z])[\s*_`\"'”’)\]}}$.,:;!]*+", re.IGNORECASE)
+_ALONE = re.compile(rf"{_OPEN}([A-Za-z])[\s*_`\"'”’)\]}}$.,:;!。，；：]*+", re.IGNORECASE)
 """A letter with nothing around it but brackets, quotes, emphasis and a final stop."""
 
 _MARKED = re.compile(
@@ -41,9 +47,11 @@ The last group is the bare letter before a full stop.
 """
 
 _PHRASE = re.compile(
-    r"(?<![^\W_])(?:(?:answer|choice|option)(?:\s(?:choice|option|letter))?[*_]{0,3}"
-    r"(?:\s+(?:is|would\s+be|should\s+be|must\s+be)(?![^\W_])|\s?[:=：]|\s*\n)"
-    r"|(?:Antwort|Réponse|Respuesta|Risposta|答案)[*_]{0,3}\s?(?:[:：]|(?:ist|est|es|è)(?![^\W_])|是))[\s:：]*+",
+    r"(?:(?<![^\W_])(?:(?:answer|ans|choice|option)(?:\s(?:choice|option|letter))?[*_]{0,3}"
+    r"(?:\s+(?:is|would\s+be|should\s+be|must\s+be)(?![^\W_])|\s?[:=：]|\s[-–—]\s|(?<=answer)\s*\n|(?<=answer\*\*)\s*\n)"
+    r"|(?:choose|select|pick)(?![^\W_])"
+    r"|(?:Antwort|Réponse|Respuesta|Resposta|Risposta|Odpowiedź|Ответ)[*_]{0,3}(?:\s(?:correcta|correta|corretta))?\s?"
+    r"(?:[:：]|(?:ist|est|es|è|é)(?![^\W_])))|(?:答案|回答|正解|정답)[*_]{0,3}\s?(?:[:：]|是|は|은))[\s:：]*+",
     re.IGNORECASE,
 )
 """What announces an answer; the answer itself must follow at once ("the answer is not B" has none)."""
@@ -59,6 +67,8 @@ _VERDICT = re.compile(
 _GOES_ON = re.compile(r"\s+(?:because|since|as|due|given|based|therefore|which|so)(?![^\W_])|\s+[-–—]\s", re.IGNORECASE)
 """After a bare letter only these words: ``B because`` is option B, ``B cells`` and ``A patient`` are not."""
 
+_REASON = re.compile(r"\s+(?:because|since)(?![^\W_])")
+
 _SECOND = re.compile(rf"{_CLOSE}\s*+(?:/|,|&|or|and){_OPEN}[A-Z](?![^\W_])")
 """``A or B``, ``A/B``, ``A, C``: two options are no answer."""
 
@@ -66,33 +76,59 @@ _SECOND = re.compile(rf"{_CLOSE}\s*+(?:/|,|&|or|and){_OPEN}[A-Z](?![^\W_])")
 def read_choice(reply: str, options: Mapping[str, str]) -> str | None:
     """The letter of the option that ``reply`` chooses, or ``None`` where that cannot be read.
 
-    In this order: an answer field of a JSON object; a first line that is an option; the last
-    "the answer is ..." or "option B is correct"; a last line that is an option.  A line is an
-    option when it is a letter alone, begins with a marked letter, or is an option's text.
-    A letter that is not among ``options`` is no answer, and so are two letters.
+    In this order: an answer field of a JSON object; a first line that is an option's letter or text; the last
+    "the answer is ..." or "option B is correct"; a line with a marked letter (``B) ...``), if it is the first or the
+    last and the lines are no list of the options; a last line that is an option's letter or text.  A letter that is
+    not among ``options`` is no answer, and so are two letters.  What a model thinks before ``</think>`` is not read.
     """
     if not options:
         return None
-    text = reply[-MAX_REPLY_CHARS:].strip()
-    fields = [
-        next((group for group in match.groups() if group is not None), "") for match in _JSON_FIELD.finditer(text)
-    ]
-    if fields:
-        return _line_choice(fields[-1].replace("\\n", "\n").replace('\\"', '"').strip(), options)
-    lines = [line for line in (raw.strip().strip("#>").strip() for raw in text.splitlines()) if line.strip("`")]
+    text = _TAGS.sub(" ", _THOUGHT.sub("", reply[-MAX_REPLY_CHARS:])).strip()
+    field = next(reversed(list(_JSON_FIELD.finditer(text))), None)
+    if field is not None:
+        if field[1] and _FURTHER.match(text, field.end()):
+            return None
+        value = next((group for group in field.groups()[1:] if group is not None), "")
+        value = value.replace("\\n", "\n").replace('\\"', '"').strip()
+        return _line_choice(value, options) or _announced_choice(value, options)
+    lines = [line for line in (raw.strip().strip("#>-•").strip() for raw in text.splitlines()) if line.strip("`")]
     if not lines:
         return None
-    return _line_choice(lines[0], options) or _announced_choice(text, options) or _line_choice(lines[-1], options)
+    return (
+        _whole_choice(lines[0], options)
+        or _announced_choice(text, options)
+        or _marked_line(lines, options)
+        or _whole_choice(lines[-1], options)
+    )
 
 
 def _line_choice(line: str, options: Mapping[str, str]) -> str | None:
     """A line that is an option."""
+    return _whole_choice(line, options) or (None if _ALONE.fullmatch(line) else _marked_choice(line, options))
+
+
+def _whole_choice(line: str, options: Mapping[str, str]) -> str | None:
+    """A line that is a letter alone (or with its reason: ``B because``), an option's text, or both."""
     alone = _ALONE.fullmatch(line)
     if alone:
         return _known(alone[1], options)
     by_text = _text_choice(line, options)
     if by_text:
         return by_text
+    both = _ANNOUNCED.match(line)
+    if both is None:
+        return None
+    letter, rest = _known(both[1], options), line[both.end() :].lstrip(" *_.:;,()[]–—-")
+    if letter and both[1].isupper() and _REASON.match(line, both.end()):
+        return letter
+    if letter is None or not _starts_with(rest, options[letter]):
+        return None
+    # "A patient" is the article where option A is "patient".
+    return letter if letter != "A" or not line[both.end() :].startswith(" " + rest[:1]) else None
+
+
+def _marked_choice(line: str, options: Mapping[str, str]) -> str | None:
+    """A line that begins with a marked letter."""
     marked = _MARKED.match(line)
     if not marked:
         return None
@@ -103,6 +139,15 @@ def _line_choice(line: str, options: Mapping[str, str]) -> str | None:
     # "E. coli" is a name; "B. metformin" is an option when that is how option B begins.
     is_name = marked.lastindex == _MARKED.groups and rest[:1].islower() and not _starts_with(rest, options[letter])
     return None if is_name else letter
+
+
+def _marked_line(lines: list[str], options: Mapping[str, str]) -> str | None:
+    """The first or else the last line, where its letter is marked; None where the lines go through the options."""
+    letters = [letter for letter in (_marked_choice(line, options) for line in lines) if letter]
+    listed = list(dict.fromkeys(letters))
+    if len(listed) > 1 and listed[0] == min(options) and listed == sorted(listed):
+        return None
+    return _marked_choice(lines[0], options) or _marked_choice(lines[-1], options)
 
 
 def _announced_choice(text: str, options: Mapping[str, str]) -> str | None:
@@ -131,7 +176,7 @@ def _following_choice(following: str, options: Mapping[str, str]) -> str | None:
 
 def _delimited(rest: str, option: str) -> bool:
     """What follows a bare letter ends it: nothing, punctuation, or the option's own text."""
-    if not rest.strip(" *_"):
+    if not rest.strip(" *_") or rest[0] in "。，；":
         return True
     if rest[0] == ".":
         after = rest[1:].lstrip(" *_")
