@@ -8,11 +8,22 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import hybrid_ir
+from hybrid_ir.errors import HybridIRError
 from hybrid_ir.records import Answer, Chunk, Retrieval
-from serve import errors
+from serve import chat, errors
+from serve.chat import ChatRequest
 from serve.gateway import Gateway, Keys
-from serve.schemas import AnswerRequest, BuildInfo, ErrorBody, RetrieveRequest, Status
+from serve.schemas import (
+    AnswersBody,
+    AnswersRequest,
+    BuildInfo,
+    ErrorBody,
+    RetrieveRequest,
+    Status,
+    StreamableAnswerRequest,
+)
 from serve.service import Service
+from serve.streaming import event_stream, started
 
 DESCRIPTION = """Medical question answering over a knowledge graph and dense vectors, iterated.
 
@@ -38,10 +49,39 @@ def create_app(service: Service) -> FastAPI:
         Gateway, build_id=service.manifest.build_id, held=held, trusted_network=wanted.trusted_network
     )
 
-    @app.post("/v1/answer", responses=_ERRORS, tags=["questions"])
-    async def answer(request: AnswerRequest) -> Answer:
+    @app.post("/v1/answer", response_model=Answer, responses=_ERRORS, tags=["questions"])
+    async def answer(request: StreamableAnswerRequest) -> Any:
         """Answer a question, or say that the evidence is not enough."""
+        if request.stream:
+            return event_stream(await started(service.events(request)))
         return await service.answer(request)
+
+    @app.post("/v1/answers", responses=_ERRORS, tags=["questions"])
+    async def answers(request: AnswersRequest) -> AnswersBody:
+        """Answer several questions; one that cannot be answered has an error in its place."""
+        found = await service.answers(request.questions)
+        return AnswersBody(
+            answers=[
+                ErrorBody.model_validate(errors.body(one.http_status, str(one)))
+                if isinstance(one, HybridIRError)
+                else one
+                for one in found
+            ]
+        )
+
+    @app.post("/v1/chat/completions", response_model=dict[str, Any], responses=_ERRORS, tags=["questions"])
+    async def chat_completions(request: ChatRequest) -> Any:
+        """OpenAI's form of a question, for chat clients; citations stand in the text and as annotations."""
+        events = await started(service.events(request.question()))
+        if request.stream:
+            usage = request.stream_options is not None and request.stream_options.include_usage
+            return chat.completion_stream(events, usage)
+        return await chat.completion(events)
+
+    @app.get("/v1/models", tags=["questions"])
+    async def models() -> dict[str, Any]:
+        """The one model that chat clients can choose."""
+        return chat.models()
 
     @app.post("/v1/retrieve", responses=_ERRORS, tags=["questions"])
     async def retrieve(request: RetrieveRequest) -> Retrieval:

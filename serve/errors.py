@@ -64,17 +64,22 @@ def original(error: BaseException) -> BaseException:
 
 
 def install(app: FastAPI) -> None:
-    """What the library or FastAPI raises leaves as ``{"error": {"type": …, "message": "…", "request_id": …}}``."""
+    """What the library or FastAPI raises leaves as a :class:`serve.schemas.ErrorBody`."""
     app.add_exception_handler(HybridIRError, _library_error)
     app.add_exception_handler(RequestValidationError, _invalid_request)
     app.add_exception_handler(HTTPException, _http_error)
 
 
-def response(status: int, sentence: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+def body(status: int, sentence: str) -> dict[str, dict[str, str]]:
+    """What every error leaves as."""
+    kind = TYPES.get(status, "invalid_request" if status < 500 else "internal")
     # What a client sent may be quoted in it, half a surrogate pair included.
     message = sentence.encode("utf-8", "replace").decode()
-    kind = TYPES.get(status, "invalid_request" if status < 500 else "internal")
-    return JSONResponse({"error": {"type": kind, "message": message, "request_id": request_id.get()}}, status, headers)
+    return {"error": {"type": kind, "message": message, "request_id": request_id.get()}}
+
+
+def response(status: int, sentence: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    return JSONResponse(body(status, sentence), status, headers)
 
 
 async def _library_error(request: Request, error: Exception) -> JSONResponse:

@@ -11,6 +11,7 @@ from ray.util.metrics import Histogram
 from hybrid_ir.opened import open_index
 from hybrid_ir.roles import PathRanking, Query
 from hybrid_ir.settings import Settings
+from serve.graph_audit import audit_of
 from serve.pinned import WARM_UP, require
 
 MOST_TOGETHER = 8
@@ -30,6 +31,7 @@ class GraphScorer:
             tag_keys=("queries",),
         )
         self._path = open_index(root, settings, build_id).graph_path
+        self._audit = audit_of(self._path, settings.graph_path)
         self._path.rank_now(Query(text=WARM_UP), 1)
         self._path.rank_now(Query(text=WARM_UP, entities=(WARM_UP,)), 1)  # no such entity: links by vector
 
@@ -46,6 +48,10 @@ class GraphScorer:
         start = time.monotonic()
         found = await asyncio.to_thread(self._rank, calls)
         self._seconds.observe(time.monotonic() - start, {"queries": str(len(calls))})
+        if self._audit is not None:
+            for (query, _), result in zip(calls, found, strict=True):
+                if isinstance(result, PathRanking):
+                    self._audit.offer(query)
         return found
 
     def _rank(self, calls: list[tuple[Query, int]]) -> list[PathRanking | Exception]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from hybrid_ir.index.manifest import Counts, Fingerprints
-from hybrid_ir.records import Filter, PathName
+from hybrid_ir.records import Answer, Filter, PathName
 
 MAX_DEADLINE_S = 300.0
 """The longest that one request may run; replicas wait longer than this before they shut down."""
@@ -62,6 +62,21 @@ class AnswerRequest(_Body):
         Annotated[float, Field(gt=0, le=MAX_DEADLINE_S, allow_inf_nan=False, description="Seconds for the whole.")]
         | None
     ) = None
+
+
+class StreamableAnswerRequest(AnswerRequest):
+    """A question, answered as a whole or event by event."""
+
+    stream: bool = Field(False, description="Server-Sent Events of the loop; the last, `finished`, holds the answer.")
+
+
+MAX_QUESTIONS = 32
+
+
+class AnswersRequest(_Body):
+    """Several questions."""
+
+    questions: Annotated[list[AnswerRequest], Field(min_length=1, max_length=MAX_QUESTIONS)]
 
 
 class FilterRequest(_Body):
@@ -130,3 +145,9 @@ class ErrorBody(_Body):
     """Every response that is not 2xx."""
 
     error: ErrorDetail
+
+
+class AnswersBody(_Body):
+    """One entry a question, in order: its answer, or why there is none."""
+
+    answers: list[Answer | ErrorBody]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any
 
 from hybrid_ir.errors import BadInput, HybridIRError, Unavailable
 from hybrid_ir.index.chunk_store import ChunkStore
 from hybrid_ir.index.manifest import Manifest
 from hybrid_ir.reasoning import loop
+from hybrid_ir.reasoning.events import Event, Finished
 from hybrid_ir.reasoning.question import check_question
 from hybrid_ir.records import Answer, Chunk, PathName, Question, Retrieval
 from hybrid_ir.retrieval.retriever import FusedRetriever
@@ -20,6 +23,9 @@ from serve.schemas import AnswerRequest, BuildInfo, RetrieveRequest
 READY_TIMEOUT_S = 5.0
 MAX_NAME_CHARS = 1000
 """The longest entity name in a request."""
+
+QUESTIONS_AT_A_TIME = 4
+"""Of one batch; others want answers too."""
 
 Check = Callable[[], Awaitable[None]]
 """Returns when a part answers for this build; raises otherwise."""
@@ -43,8 +49,8 @@ class Service:
         top_n = settings.rerank.top_n if settings.rerank else 0
         self._retriever = FusedRetriever(paths, chunks, settings.fusion, reranker, top_n)
 
-    async def answer(self, request: AnswerRequest) -> Answer:
-        """The loop; ends by the deadline with what it has."""
+    def events(self, request: AnswerRequest) -> AsyncGenerator[Event, None]:
+        """The loop's events; ends by the deadline with what it has.  A request that cannot be asked raises here."""
         question = Question(text=request.question, options=request.options)
         check_question(question, self.settings.serve.max_question_chars)
         paths = self._paths(request.paths)
@@ -55,9 +61,28 @@ class Service:
             deadline_s=request.deadline_s,
         )
         retriever = PatientRetriever(self._retriever, settings.deadline_s / (2 * settings.rounds))
-        return await loop.answer(
-            question, retriever, self._reasoner, settings, build_id=self.manifest.build_id, paths=paths
-        )
+        return loop.run(question, retriever, self._reasoner, settings, build_id=self.manifest.build_id, paths=paths)
+
+    async def answer(self, request: AnswerRequest) -> Answer:
+        """The last of :meth:`events`."""
+        async with aclosing(self.events(request)) as events:
+            async for event in events:
+                if isinstance(event, Finished):
+                    return event.answer
+        raise AssertionError("the loop ended without an answer")
+
+    async def answers(self, requests: Sequence[AnswerRequest]) -> list[Answer | HybridIRError]:
+        """Several questions, a few at a time; one that fails costs itself alone."""
+        turn = asyncio.Semaphore(QUESTIONS_AT_A_TIME)
+
+        async def one(request: AnswerRequest) -> Answer | HybridIRError:
+            async with turn:
+                try:
+                    return await self.answer(request)
+                except HybridIRError as error:
+                    return error
+
+        return await asyncio.gather(*map(one, requests))
 
     async def retrieve(self, request: RetrieveRequest) -> Retrieval:
         limit = self.settings.serve.max_question_chars
@@ -85,7 +110,7 @@ class Service:
 
     def build(self) -> BuildInfo:
         # Where a model is reached, and by which key and files, is not for every client's eyes.
-        private = {"reasoner": {"prompts": True, "llm": {"base_url", "api_key_env", "extra_body"}}}
+        private: Any = {"reasoner": {"prompts": True, "llm": {"base_url", "api_key_env", "extra_body"}}}
         shown = {"linker", "graph_path", "sparse_path", "fusion", "rerank", "reasoner", "loop"}
         return BuildInfo(
             build_id=self.manifest.build_id,
