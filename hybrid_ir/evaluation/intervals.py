@@ -1,7 +1,8 @@
-"""How sure a mean is, and a difference of two: seeded bootstrap over questions."""
+"""How sure a mean is, and a difference of two: seeded bootstrap over questions; Wilson's interval of a share."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -47,6 +48,16 @@ def paired(a: Sequence[float], b: Sequence[float], resamples: int = RESAMPLES, s
     interval = bootstrap(data.tolist(), resamples, seed)
     p = 2.0 * min(float((means <= 0).mean()), float((means >= 0).mean()))
     return Difference(interval, min(max(p, 1.0 / resamples), 1.0))
+
+
+def wilson(right: int, asked: int, z: float = 1.959964) -> Interval:
+    """The score interval of a share (Wilson 1927), 95 % by default; NaN where nothing was asked."""
+    if asked == 0:
+        return Interval(float("nan"), float("nan"), float("nan"))
+    share, spread = right / asked, z * z / asked
+    middle = (share + spread / 2) / (1 + spread)
+    half = z / (1 + spread) * math.sqrt(share * (1 - share) / asked + spread / (4 * asked))
+    return Interval(share, max(middle - half, 0.0), min(middle + half, 1.0))
 
 
 def _resampled(data: NDArray[np.float64], resamples: int, seed: int) -> NDArray[np.float64]:

@@ -24,6 +24,8 @@ class GoldQuestion(Record):
     gold: tuple[str, ...] = ()
     """Ids of the documents that hold the facts needed."""
     hops: int = 1
+    subject: str = ""
+    """What a set sorts its questions by, where it does: a subject, a step of an examination."""
 
     def asked(self) -> Question:
         return Question(text=self.question, options=self.options)

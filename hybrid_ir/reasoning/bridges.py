@@ -7,13 +7,10 @@ from collections import defaultdict
 
 import numpy as np
 
-from hybrid_ir.reasoning.focus import Focus
 from hybrid_ir.reasoning.kinds import is_medical, is_vague
-from hybrid_ir.reasoning.plan import Plan
+from hybrid_ir.reasoning.known import Known
 from hybrid_ir.reasoning.sentences import Reader
-from hybrid_ir.reasoning.support import Field
 from hybrid_ir.reasoning.words import content_words, names
-from hybrid_ir.records import LoopState
 
 BRIDGE_SENTENCES = 20
 """Bridges are sought in the best sentences only: the evidence of one round holds hundreds of entities."""
@@ -32,7 +29,7 @@ BRIDGE = "bridge: "
 """How the reason of a sub-question begins that asks on with an answer, or with a bridge."""
 
 
-def bridges(state: LoopState, focus: Focus, plan: Plan, field: Field, reader: Reader) -> list[str]:
+def bridges(known: Known, reader: Reader) -> list[str]:
     """Entities of the best sentences that the question and its options do not name, best first.
 
         value(e) = sqrt(rarity(e)) * specific(e) * (APART + cos(e, names)) * max over s with e of relevance(s)
@@ -41,13 +38,14 @@ def bridges(state: LoopState, focus: Focus, plan: Plan, field: Field, reader: Re
     question: bats are near the cave animals it asks about, a chicken house is not.  Skipped are
     bridges asked before.
     """
+    state, field = known.state, known.field
     asked_words = [
         content_words(re.sub(f"^(?:{BRIDGE}|{FILLED})", "", sub.sub_question.reason))
         for round_ in state.rounds
         for sub in round_.sub_answers
         if sub.sub_question.reason.startswith((BRIDGE, FILLED))
     ]
-    known = content_words(" ".join((focus.whole, *state.question.options.values())))
+    named = content_words(" ".join((known.focus.whole, *state.question.options.values())))
     order = np.argsort(-field.relevance, kind="stable")[:BRIDGE_SENTENCES]
     titles = list(dict.fromkeys(sentence.chunk.title for sentence in field.sentences))
     topics = frozenset(name for found in reader.mentions(titles) for name in found)
@@ -58,16 +56,16 @@ def bridges(state: LoopState, focus: Focus, plan: Plan, field: Field, reader: Re
             if (
                 rarity >= MIN_BRIDGE_RARITY
                 and content_words(entity)
-                and not names(known, entity)
+                and not names(named, entity)
                 and not is_vague(entity)
-                and not any(_same_root(word, other) for word in content_words(entity) for other in known)
+                and not any(_same_root(word, other) for word in content_words(entity) for other in named)
             ):
                 worth = (
                     rarity * _specific(entity, field.sentences[int(index)].text, topics) * float(field.relevance[index])
                 )
                 value[entity] = max(value[entity], worth)
     candidates = sorted(value)
-    anchors = [*(reader.mentions([focus.need])[0] or (focus.need,)), *(hop.subject for hop in plan.hops)]
+    anchors = [*(reader.mentions([known.focus.need])[0] or (known.focus.need,)), *(h.subject for h in known.plan.hops)]
     if candidates:
         nearness = (reader.query_vectors(candidates) @ reader.query_vectors(anchors).T).max(axis=1)
         for entity, near in zip(candidates, nearness, strict=True):

@@ -10,9 +10,12 @@ import asyncio
 
 import numpy as np
 
-from hybrid_ir.reasoning.decompose import Chain, chain_of, first_round, next_round
+from hybrid_ir.reasoning.chain import Chain, chain_of
+from hybrid_ir.reasoning.decompose import first_round
 from hybrid_ir.reasoning.focus import Focus, focus_of
+from hybrid_ir.reasoning.followups import next_round
 from hybrid_ir.reasoning.kinds import is_medical, kinds_of
+from hybrid_ir.reasoning.known import Known
 from hybrid_ir.reasoning.options import option_support
 from hybrid_ir.reasoning.plan import Plan, plan_of
 from hybrid_ir.reasoning.polarity import polarity
@@ -77,10 +80,11 @@ class ExtractiveReasoner:
         if not state.rounds:
             return Decomposition(sub_questions=tuple(first_round(state.question, focus, plan, self._reader, limit)))
         field = self._field(state, focus)
-        support: dict[str, float] = {}
+        leading: tuple[str, ...] = ()
         if state.question.options and not focus.polar and field.sentences:
             support, _ = option_support(state.question, field, self._reader)
-        sub_questions, missing = next_round(state, focus, plan, field, support, self._reader, limit)
+            leading = tuple(sorted(support, key=lambda letter: -support[letter])[:2])
+        sub_questions, missing = next_round(Known(state, focus, plan, field, leading), self._reader, limit)
         return Decomposition(sub_questions=tuple(sub_questions), missing=missing)
 
     def _answer(self, sub_question: SubQuestion, retrieval: Retrieval) -> tuple[Statement, ...]:
@@ -98,14 +102,15 @@ class ExtractiveReasoner:
             if scores[index] >= floor
         )
 
-    def _field(self, state: LoopState, focus: Focus, filled: str = "") -> Field:
-        return field_of(focus, sentences_of(gathered(state)), self._reader, filled)
+    def _field(self, state: LoopState, focus: Focus, filled: str = "", chains: bool = True) -> Field:
+        return field_of(focus, sentences_of(gathered(state)), self._reader, filled, chains)
 
     def _conclude(self, state: LoopState) -> Conclusion:
         focus = focus_of(state.question)
         plan = plan_of(focus.whole, focus.need)
         chain = chain_of(state, plan, sentences_of(gathered(state)), self._reader)
-        field = self._field(state, focus, focus_of(Question(text=chain.question)).need if chain.question else "")
+        filled = focus_of(Question(text=chain.question)).need if chain.question else ""
+        field = self._field(state, focus, filled, chains=not focus.polar)
         if not field.sentences:
             return Conclusion(short="", enough_evidence=False)
         held = frozenset[str]().union(*field.words)

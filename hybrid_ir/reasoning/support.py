@@ -64,27 +64,29 @@ class Field:
         return sum(self.weights.get(word, 1.0) for word in words) / len(words) if words else 0.0
 
 
-def field_of(focus: Focus, sentences: list[Sentence], reader: Reader, filled: str = "") -> Field:
-    """Score the sentences for the question; ``filled`` is what asks, with the answers so far in the place of parts."""
+def field_of(focus: Focus, sentences: list[Sentence], reader: Reader, filled: str = "", chains: bool = True) -> Field:
+    """Score the sentences for the question; ``filled`` is what asks, with the answers so far in the place of parts.
+
+    Without ``chains`` no entities are looked for, which is most of the work, and relevance is the direct one alone.
+    """
     words = [sentence.words | content_words(sentence.chunk.title) for sentence in sentences]
     weights = _rarities(sentences, words)
     vectors = reader.vectors(sentences)
-    entities = [
-        tuple(dict.fromkeys((*mentions, *titles)))
-        for mentions, titles in zip(
-            reader.mentions([sentence.text for sentence in sentences]),
-            reader.mentions([sentence.chunk.title for sentence in sentences]),
-            strict=True,
-        )
-    ]
+    entities: list[tuple[str, ...]] = _entities(sentences, reader) if chains else [()] * len(sentences)
     need = similarity(focus.need, vectors, words, weights, reader)
     direct = need
     for text in focus.context:
         direct = np.maximum(direct, CONTEXT * similarity(text, vectors, words, weights, reader))
     if filled:
         direct = np.maximum(direct, FILLED * similarity(filled, vectors, words, weights, reader))
-    relevance = _spread(direct, sentences, entities, weights)
+    relevance = _spread(direct, sentences, entities, weights) if chains else direct
     return Field(sentences, entities, words, weights, vectors, direct, need, relevance)
+
+
+def _entities(sentences: list[Sentence], reader: Reader) -> list[tuple[str, ...]]:
+    own = reader.mentions([sentence.text for sentence in sentences])
+    titles = reader.mentions([sentence.chunk.title for sentence in sentences])
+    return [tuple(dict.fromkeys((*mentions, *named))) for mentions, named in zip(own, titles, strict=True)]
 
 
 def similarity(
