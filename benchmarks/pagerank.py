@@ -17,7 +17,7 @@ import machine
 import numpy as np
 from gfm_exact import queries, skewed_graph
 
-from hybrid_ir.graph.push import push
+from hybrid_ir.graph.push import Pusher
 
 TOP, DAMPING = 100, 0.5
 
@@ -32,11 +32,12 @@ def against_igraph(nodes: int, count: int, igraph_count: int, tolerance: float) 
     other = igraph.Graph(n=nodes, edges=np.concatenate([edges[~loops], edges[loops][::2]]))
     share = np.repeat(1.0 / np.maximum(degree, 1), degree).astype(np.float32)
     _, seeds = queries(graph, count)
-    push(graph.indptr, graph.source, share, seeds[0], DAMPING, tolerance)  # compiles
+    pusher = Pusher(graph.indptr, graph.source, share)
+    pusher.push(seeds[0], DAMPING, tolerance)  # compiles
     ours, theirs, overlap = [], [], []
     for number, start_seeds in enumerate(seeds):
         start = time.perf_counter()
-        reached, rank = push(graph.indptr, graph.source, share, start_seeds, DAMPING, tolerance)
+        reached, rank = pusher.push(start_seeds, DAMPING, tolerance)
         ours.append(time.perf_counter() - start)
         if number >= igraph_count:
             continue

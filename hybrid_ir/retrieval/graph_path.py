@@ -30,7 +30,7 @@ class GraphPath:
         allowed: Allowed = unfiltered,
     ) -> None:
         """``document_counts``: how many chunks hold each entity."""
-        self._linker, self._scorer, self._extractor = linker, scorer, extractor
+        self._linker, self.scorer, self._extractor = linker, scorer, extractor
         self._document_counts, self._settings, self._allowed = document_counts, settings, allowed
         by_count = settings.seed_by_document_count
         self._divides = settings.scorer == "gfm" if by_count is None else by_count
@@ -44,7 +44,7 @@ class GraphPath:
     def rank_many(self, queries: Sequence[Query], ks: Sequence[int]) -> list[PathRanking]:
         """Several queries at once: one call of each model, and a shared pass over the graph where the scorer can."""
         found = self.seeds_many(queries)
-        scored = self._scorer.score_many([seeds for _, seeds in found], [query.text for query in queries])
+        scored = self.scorer.score_many([seeds for _, seeds in found], [query.text for query in queries])
         rankings = []
         for query, k, (links, _), (_, scores) in zip(queries, ks, found, scored, strict=True):
             allowed = self._allowed(query.filter)
@@ -57,7 +57,7 @@ class GraphPath:
 
     def entity_scores(self, query: Query, seeds: Mapping[int, float]) -> NDArray[np.float32]:
         """Shape (entities,)."""
-        return self._scorer.score(seeds, query.text)[0]
+        return self.scorer.score(seeds, query.text)[0]
 
     def seeds(self, query: Query) -> tuple[list[EntityLink], dict[int, float]]:
         """The query's mentions as they were linked, and the entities that the scorer starts from with their weights."""

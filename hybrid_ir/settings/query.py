@@ -41,6 +41,9 @@ class GFMSettings(Group):
     """``bounded``: only the nodes near the seeds move; needs a background, stored with the build."""
     active: Positive = 1000
     """K of the bounded mode."""
+    audit_share: Share = 0.001
+    """Of the bounded mode's queries in the service so many are scored exactly as well, one at a time beside the
+    others, and the differences are metrics.  An audit takes the exact mode's time and memory; 0: none."""
     ranker: Literal["softmax", "sigmoid", "idf", "top20"] = "softmax"
     """How the relevance of entities becomes that of chunks; ``top20`` is GFM-RAG's own."""
     products: Literal["float32", "bfloat16"] = "float32"
