@@ -42,8 +42,6 @@ def revision(settings: LLMSettings) -> str:
 
     Of weights only names, sizes and ends are hashed: gigabytes are not read for it.
     """
-    if settings.revision:
-        return settings.revision
     if settings.model.startswith(PACKAGE):
         package = settings.model.removeprefix(PACKAGE).partition("/")[0]
         try:
@@ -63,5 +61,5 @@ def revision(settings: LLMSettings) -> str:
             name = file.relative_to(path).as_posix() if path.is_dir() else file.name
             whole.update(f"{name}\0{size}\0".encode() + hashlib.sha256(head + tail).digest())
         return whole.hexdigest()[:16]
-    held = models.fetched(settings.model)
-    return held[1].commit if held is not None else ""
+    held = None if isinstance(settings, EndpointSettings) else models.fetched(settings.model)
+    return held[1].commit if held is not None else settings.revision or ""
