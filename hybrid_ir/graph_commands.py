@@ -28,7 +28,7 @@ def prepare_gfm(
     if wanted is None:
         raise BadInput(f"{config}: graph_path.gfm is missing; it names the weights (graph_path.gfm.model).")
     index = open_index(root, settings)
-    weights = prepared.Weights.of(wanted.model)
+    weights = prepared.Weights.of(wanted.model, wanted.revision)
     graph, model = index.graph, weights.network.config
     relations = 2 * len(graph.relation_names) * model.text_dimension * 4
     background = bytes_needed(model, graph.entities) if wanted.mode == "bounded" else 0

@@ -31,7 +31,7 @@ from hybrid_ir.graph.messages import MessageGraph, joined, messages_of_partition
 from hybrid_ir.graph.partition_store import open_partition, open_relabelled, read_partitions
 from hybrid_ir.graph.store import StoredGraph
 from hybrid_ir.index import layout
-from hybrid_ir.models import fetched
+from hybrid_ir.models import require
 from hybrid_ir.roles import Encoder
 from hybrid_ir.settings import EncoderSettings, GFMSettings
 from hybrid_ir.store import Store
@@ -47,9 +47,9 @@ class Weights:
     fingerprint: str
 
     @staticmethod
-    def of(model: str) -> Weights:
-        """From a local folder or a fetched model.  Raises NotFound and BadInput."""
-        held = None if Path(model).is_dir() else fetched(model)
+    def of(model: str, revision: str | None = None) -> Weights:
+        """From a local folder or a fetched model.  Raises NotFound, BadInput, and Conflict for another revision."""
+        held = None if Path(model).is_dir() else require(model, revision)
         folder = held[0] if held else Path(model)
         return Weights(checkpoint.load(folder), checkpoint.fingerprint(folder))
 
@@ -168,7 +168,7 @@ def open_owners(store: Store, build_id: str, weights: Weights, held: PreparedGra
 
 def open_scorer(store: Store, build_id: str, graph: StoredGraph, settings: GFMSettings) -> GFMScorer:
     """The graph path's scorer over a prepared build.  Raises NotFound where something is not prepared."""
-    weights = Weights.of(settings.model)
+    weights = Weights.of(settings.model, settings.revision)
     encoder = encoders.load(text_encoder(weights.network, settings))
     held = open_graph(store, build_id, graph)
     projected = open_projected(store, build_id, graph, weights, settings.products)
