@@ -15,6 +15,8 @@ from typing import Any
 MOST_DEPTH = 12
 MOST_STARTS = 50
 """Brackets in prose that begin no JSON are tried so often."""
+MOST_CHARS = 200_000
+"""What a longer reply says after these is not read."""
 
 _SPACE = re.compile(r"[\s\ufeff]*")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
@@ -45,6 +47,7 @@ class _End(_Malformed):
 
 def values(text: str) -> list[Any]:
     """The lists and objects of a text, whatever prose or fences stand between them."""
+    text = text[:MOST_CHARS]
     found: list[Any] = []
     at = starts = 0
     while (start := _START.search(text, at)) is not None and starts < MOST_STARTS:

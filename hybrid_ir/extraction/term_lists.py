@@ -32,8 +32,13 @@ _SALTS = frozenset(
 
 
 def versions(vocabularies: Sequence[str]) -> dict[str, str]:
-    """The package and version of each vocabulary."""
-    return {name: f"{PACKAGES[name]} {metadata.version(PACKAGES[name])}" for name in vocabularies if name in PACKAGES}
+    """The package and version of each vocabulary.  Raises BadInput where one is not installed."""
+    found = {}
+    for name in vocabularies:
+        if name in PACKAGES:
+            _folder(name)
+            found[name] = f"{PACKAGES[name]} {metadata.version(PACKAGES[name])}"
+    return found
 
 
 def disease_terms() -> Iterator[tuple[str, str]]:

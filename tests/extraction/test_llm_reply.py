@@ -70,6 +70,7 @@ TWO = '[["aspirin", "treats", "fever"], ["ibuprofen", "treats", "pain"]]'
         ('{"triples": [["aspirin", "treats", "fever"]', [ABC], False),
         ('{"triples": [["aspirin", "treats", "fever"], oops and then prose', [ABC], False),
         ('[{"head": "aspirin", "relation": "treats", "tail": "fever"}, {"head": "a", "tail": "c', [ABC], False),
+        ('{"triples": [' + '["aspirin", "treats", "fever"], ' * 300, [ABC], False),
         # nothing readable
         ("", [], None),
         ("   \n", [], None),
