@@ -47,6 +47,16 @@ class Index:
         self.store, self.manifest, self.settings = store, found, settings
         self._folder = layout.build(found.build_id)
 
+    def share_models(self, other: Index) -> None:
+        """Use the models that another build has loaded, where this one was made with the same."""
+        mine, theirs = self.manifest.fingerprints, other.manifest.fingerprints
+        for part in ("chunk_encoder", "entity_encoder", "extractor"):
+            same = getattr(mine, part) == getattr(theirs, part)
+            if part == "extractor":  # an imported graph's names are those of its build
+                same = same and mine.extractor.get("kind") != "imported"
+            if same and part in other.__dict__:
+                self.__dict__[part] = other.__dict__[part]
+
     @property
     def build_id(self) -> str:
         return self.manifest.build_id

@@ -1,7 +1,10 @@
-"""The HTTP interface over a :class:`serve.service.Service`; needs no Ray."""
+"""The HTTP interface over a :class:`serve.switch.Served`; needs no Ray."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI
@@ -22,8 +25,8 @@ from serve.schemas import (
     Status,
     StreamableAnswerRequest,
 )
-from serve.service import Service
 from serve.streaming import event_stream, started
+from serve.switch import Follower, Served
 
 DESCRIPTION = """Medical question answering over a knowledge graph and dense vectors, iterated.
 
@@ -37,29 +40,37 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def create_app(service: Service) -> FastAPI:
-    """Routes only; what they do is the service's."""
-    app = FastAPI(title="Hybrid-IR", version="1", summary=hybrid_ir.__doc__, description=DESCRIPTION)
+def create_app(served: Served, follower: Follower | None = None) -> FastAPI:
+    """Routes only; what they do is the service's, which a request asks for once."""
+
+    @asynccontextmanager
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        following = asyncio.create_task(follower.run()) if follower else None
+        yield
+        if following:
+            following.cancel()
+
+    app = FastAPI(title="Hybrid-IR", version="1", summary=hybrid_ir.__doc__, description=DESCRIPTION, lifespan=life)
     errors.install(app)
     # A character takes at most 12 bytes in JSON (two \\uXXXX escapes).
-    app.add_middleware(BodyLimit, limit=12 * service.settings.serve.max_question_chars + 65_536)
-    wanted = service.settings.serve
+    app.add_middleware(BodyLimit, limit=12 * served.now.settings.serve.max_question_chars + 65_536)
+    wanted = served.now.settings.serve
     held = Keys(wanted.keys) if wanted.keys else None
     app.add_middleware(  # the last that is added is the first that is asked
-        Gateway, build_id=service.manifest.build_id, held=held, trusted_network=wanted.trusted_network
+        Gateway, build_id=lambda: served.now.manifest.build_id, held=held, trusted_network=wanted.trusted_network
     )
 
     @app.post("/v1/answer", response_model=Answer, responses=_ERRORS, tags=["questions"])
     async def answer(request: StreamableAnswerRequest) -> Any:
         """Answer a question, or say that the evidence is not enough."""
         if request.stream:
-            return event_stream(await started(service.events(request)))
-        return await service.answer(request)
+            return event_stream(await started(served.now.events(request)))
+        return await served.now.answer(request)
 
     @app.post("/v1/answers", responses=_ERRORS, tags=["questions"])
     async def answers(request: AnswersRequest) -> AnswersBody:
         """Answer several questions; one that cannot be answered has an error in its place."""
-        found = await service.answers(request.questions)
+        found = await served.now.answers(request.questions)
         return AnswersBody(
             answers=[
                 ErrorBody.model_validate(errors.body(one.http_status, str(one)))
@@ -72,7 +83,7 @@ def create_app(service: Service) -> FastAPI:
     @app.post("/v1/chat/completions", response_model=dict[str, Any], responses=_ERRORS, tags=["questions"])
     async def chat_completions(request: ChatRequest) -> Any:
         """OpenAI's form of a question, for chat clients; citations stand in the text and as annotations."""
-        events = await started(service.events(request.question()))
+        events = await started(served.now.events(request.question()))
         if request.stream:
             usage = request.stream_options is not None and request.stream_options.include_usage
             return chat.completion_stream(events, usage)
@@ -86,26 +97,27 @@ def create_app(service: Service) -> FastAPI:
     @app.post("/v1/retrieve", responses=_ERRORS, tags=["questions"])
     async def retrieve(request: RetrieveRequest) -> Retrieval:
         """The best chunks for one query, with the path and rank that brought each."""
-        return await service.retrieve(request)
+        return await served.now.retrieve(request)
 
     @app.get("/v1/build", tags=["index"])
     async def build() -> BuildInfo:
         """Which build is served, and what it holds."""
-        return service.build()
+        return served.now.build(served.refused)
 
     @app.get("/v1/chunks/{chunk_id:path}", responses=_ERRORS, tags=["index"])
     async def chunk(chunk_id: str) -> Chunk:
         """One chunk by its id, percent-encoded: `#` is `%23`."""
-        return await service.chunk(chunk_id)
+        return await served.now.chunk(chunk_id)
 
     @app.get("/healthz", tags=["health"])
     async def healthz() -> Status:
         """The process is alive."""
-        return Status(status="ok")
+        return Status(status="ok", build_id=served.now.manifest.build_id)
 
     @app.get("/readyz", responses=_ERRORS, tags=["health"])
     async def readyz() -> Status:
         """All scorers and the reasoner answer for this build."""
+        service = served.now
         await service.ready()
         return Status(status="ready", build_id=service.manifest.build_id)
 

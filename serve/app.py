@@ -18,9 +18,9 @@ from serve.controller import Controller
 from serve.dense_scorer import DenseScorer
 from serve.errors import RETRY_AFTER_S
 from serve.graph_scorer import GraphScorer
+from serve.pinned import longest_request_s
 from serve.reasoner import Reasoner
 from serve.reranker import Reranker
-from serve.schemas import MAX_DEADLINE_S
 from serve.sparse_scorer import SparseScorer
 
 HEALTH_CHECK_PERIOD_S = 10.0
@@ -47,10 +47,13 @@ def build(args: ServeArguments) -> Application:
     return application(args.root, settings, args.build_id)
 
 
-def application(root: str, settings: Settings | None = None, build_id: str | None = None) -> Application:
-    """A scorer for each path that the build has, the reasoner and the controller, all pinned to one build.
+def application(
+    root: str, settings: Settings | None = None, build_id: str | None = None, follow: bool | None = None
+) -> Application:
+    """A scorer for each path that the build has, the reasoner and the controller, all starting with one build.
 
-    The id is resolved here, once.
+    Without ``build_id`` it is the published one, and one that is published later takes over, unless
+    ``follow`` says otherwise.
 
     Raises where the root holds no such build or the settings do not fit it.
     """
@@ -58,7 +61,7 @@ def application(root: str, settings: Settings | None = None, build_id: str | Non
         root = str(Path(root).expanduser().absolute())  # replicas have working folders of their own
     index = open_index(root, settings, build_id)
     pinned, wanted = (root, index.build_id, index.settings), index.settings.serve
-    longest = max(MAX_DEADLINE_S, index.settings.loop.deadline_s)
+    longest = longest_request_s(index.settings)
 
     def deployment(kind: Callable[..., Any], field: str) -> Deployment:
         return serve.deployment(name=kind.__name__, **options(field, getattr(wanted, field), longest))(kind)
@@ -69,7 +72,8 @@ def application(root: str, settings: Settings | None = None, build_id: str | Non
     reasoner = deployment(Reasoner, "reasoner").bind(*pinned, language_model=language_model)
     reranker = deployment(Reranker, "reranker").bind(*pinned) if index.settings.rerank else None
     ingress = deployment(serve.ingress()(Controller), "controller")
-    return ingress.bind(*pinned, scorers=scorers, reasoner=reasoner, reranker=reranker)
+    follow = build_id is None if follow is None else follow  # who names a build wants that one
+    return ingress.bind(*pinned, scorers=scorers, reasoner=reasoner, reranker=reranker, follow=follow)
 
 
 def starts_vllm(settings: Settings) -> bool:

@@ -88,8 +88,13 @@ class Limiter:
 class Gateway:
     """An ASGI middleware.  Without keys it serves only what came in on a loopback address."""
 
-    def __init__(self, app: ASGIApp, build_id: str, held: Keys | None, trusted_network: bool = False) -> None:
-        """``trusted_network``: serve without keys on every address, because something in front asks who it is."""
+    def __init__(
+        self, app: ASGIApp, build_id: Callable[[], str], held: Keys | None, trusted_network: bool = False
+    ) -> None:
+        """``build_id``: of the build that a request gets now.
+
+        ``trusted_network``: serve without keys on every address, because something in front asks who it is.
+        """
         self._app, self._build_id, self._keys, self._trusted = app, build_id, held, trusted_network
         self._limiter = Limiter()
 
@@ -100,7 +105,11 @@ class Gateway:
         headers = {name: value for name, value in reversed(scope["headers"])}
         given = headers.get(b"x-request-id", b"").decode("latin-1")
         request_id = given if _GIVEN_ID.fullmatch(given) else uuid.uuid4().hex
-        start, status = time.perf_counter(), 499  # as long as nothing was sent, the client has left
+        start, build_id, status = (
+            time.perf_counter(),
+            self._build_id(),
+            499,
+        )  # as long as nothing was sent, the client has left
         errors.request_id.set(request_id)
         key_of.set(None)
 
@@ -125,7 +134,7 @@ class Gateway:
                 extra={
                     "fields": {
                         "request_id": request_id,
-                        "build_id": self._build_id,
+                        "build_id": build_id,
                         "method": scope["method"],
                         "route": route or "-",
                         "status": status,

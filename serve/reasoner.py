@@ -8,7 +8,8 @@ from typing import Any
 
 from ray.serve.handle import DeploymentHandle
 
-from hybrid_ir.opened import Index, open_index
+from hybrid_ir import roles
+from hybrid_ir.opened import Index
 from hybrid_ir.records import (
     Conclusion,
     Decomposition,
@@ -20,8 +21,9 @@ from hybrid_ir.records import (
     SubQuestion,
 )
 from hybrid_ir.settings import Settings
+from serve.builds import Builds
 from serve.llm import HandleLLM
-from serve.pinned import WARM_UP, require
+from serve.pinned import WARM_UP, longest_request_s
 
 
 class Reasoner:
@@ -31,41 +33,40 @@ class Reasoner:
         self, root: str, build_id: str, settings: Settings, language_model: DeploymentHandle[Any] | None = None
     ) -> None:
         """``language_model``: vLLM's deployment, where the settings have one."""
-        self._build_id = build_id
-        index = open_index(root, settings, build_id)
-        chosen = settings.reasoner
-        if language_model is not None and chosen.kind == "llm" and chosen.llm.backend == "vllm":
-            self._reasoner = index.llm_reasoner(chosen, HandleLLM(language_model, chosen.llm))
-        else:
-            self._reasoner = index.reasoner
-        if settings.reasoner.kind == "extractive":  # a language model is warm, and not free, behind its endpoint
-            with ThreadPoolExecutor(1) as thread:  # Serve's event loop already runs on this one
-                thread.submit(asyncio.run, self._warm_up(index)).result()
+        self._language_model = language_model
+        self._builds = Builds(root, settings, build_id, self._opened, longest_request_s(settings))
 
-    async def _warm_up(self, index: Index) -> None:
-        state, asked = LoopState(question=Question(text=WARM_UP)), SubQuestion(text=WARM_UP)
-        await self._reasoner.decompose(state, 1)
-        evidence = tuple(
-            Evidence(chunk=index.chunks.by_number(number), score=1.0, paths={})
-            for number in range(min(1, len(index.chunks)))
-        )
-        await self._reasoner.answer(state, asked, Retrieval(query=WARM_UP, evidence=evidence))
+    def _opened(self, index: Index) -> roles.Reasoner:
+        chosen = index.settings.reasoner
+        if self._language_model is not None and chosen.kind == "llm" and chosen.llm.backend == "vllm":
+            return index.llm_reasoner(chosen, HandleLLM(self._language_model, chosen.llm))
+        reasoner = index.reasoner
+        if chosen.kind == "extractive":  # a language model is warm, and not free, behind its endpoint
+            with ThreadPoolExecutor(1) as thread:  # Serve's event loop may run on this one
+                thread.submit(asyncio.run, _warm_up(index, reasoner)).result()
+        return reasoner
 
     async def decompose(self, build_id: str, state: LoopState, limit: int) -> Decomposition:
-        require(build_id, self._build_id, "reasoner")
-        return await self._reasoner.decompose(state, limit)
+        return await (await self._builds.get(build_id)).decompose(state, limit)
 
     async def answer(
         self, build_id: str, state: LoopState, sub_question: SubQuestion, retrieval: Retrieval
     ) -> Findings:
-        require(build_id, self._build_id, "reasoner")
-        return await self._reasoner.answer(state, sub_question, retrieval)
+        return await (await self._builds.get(build_id)).answer(state, sub_question, retrieval)
 
     async def conclude(self, build_id: str, state: LoopState) -> Conclusion:
-        require(build_id, self._build_id, "reasoner")
-        return await self._reasoner.conclude(state)
+        return await (await self._builds.get(build_id)).conclude(state)
 
     async def ready(self, build_id: str) -> str:
         """The reasoner's name."""
-        require(build_id, self._build_id, "reasoner")
-        return self._reasoner.name
+        return (await self._builds.get(build_id)).name
+
+
+async def _warm_up(index: Index, reasoner: roles.Reasoner) -> None:
+    state, asked = LoopState(question=Question(text=WARM_UP)), SubQuestion(text=WARM_UP)
+    await reasoner.decompose(state, 1)
+    evidence = tuple(
+        Evidence(chunk=index.chunks.by_number(number), score=1.0, paths={})
+        for number in range(min(1, len(index.chunks)))
+    )
+    await reasoner.answer(state, asked, Retrieval(query=WARM_UP, evidence=evidence))

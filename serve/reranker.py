@@ -8,7 +8,7 @@ from hybrid_ir.encoders.cross_encoder import CrossEncoder
 from hybrid_ir.errors import BadInput
 from hybrid_ir.records import Chunk
 from hybrid_ir.settings import Settings
-from serve.pinned import WARM_UP, require
+from serve.pinned import WARM_UP
 
 
 class Reranker:
@@ -17,12 +17,11 @@ class Reranker:
     def __init__(self, root: str, build_id: str, settings: Settings) -> None:
         if settings.rerank is None:
             raise BadInput("rerank names no model.")
-        self._build_id, self._reranker = build_id, CrossEncoder(settings.rerank)
+        self._reranker = CrossEncoder(settings.rerank)
         self._reranker.scores(WARM_UP, [WARM_UP])
 
     async def rerank(self, build_id: str, query: str, chunks: Sequence[Chunk]) -> tuple[float, ...]:
-        require(build_id, self._build_id, "reranker")
         return await self._reranker.rerank(query, chunks)
 
     async def ready(self, build_id: str) -> None:
-        require(build_id, self._build_id, "reranker")
+        """It reads texts alone, so it is ready for any build."""

@@ -66,7 +66,7 @@ def run(
     """
     # Whatever can be refused is refused before Ray starts.
     index = open_index(root, settings, build_id)
-    build = partial(application, root, settings, index.build_id)
+    build = partial(application, root, settings, index.build_id, follow=build_id is None)
     # To build vLLM's deployment Ray connects, and would start itself with a dashboard: it waits for ours.
     app = None if starts_vllm(index.settings) else build()
     wanted = index.settings.serve

@@ -114,6 +114,13 @@ class RetrieveRequest(_Body):
     filter: FilterRequest | None = None
 
 
+class Refused(_Body):
+    """A published build that is not served."""
+
+    build_id: str
+    reason: str
+
+
 class BuildInfo(_Body):
     """The build that is served."""
 
@@ -123,6 +130,8 @@ class BuildInfo(_Body):
     paths: list[PathName]
     settings: dict[str, Any]
     """What shapes an answer: linker, graph path, sparse path, fusion, reasoner and loop."""
+    refused: Refused | None = None
+    """What is published meanwhile, and why it did not take over."""
 
 
 class Status(_Body):

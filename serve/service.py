@@ -18,9 +18,11 @@ from hybrid_ir.retrieval.retriever import FusedRetriever
 from hybrid_ir.roles import Query, Reasoner, Reranker, RetrievalPath
 from hybrid_ir.settings import Settings
 from serve.errors import TimedOut
-from serve.schemas import AnswerRequest, BuildInfo, RetrieveRequest
+from serve.schemas import AnswerRequest, BuildInfo, Refused, RetrieveRequest
 
 READY_TIMEOUT_S = 5.0
+OPEN_TIMEOUT_S = 1800.0
+"""For a build's files to come from an object store and be opened."""
 MAX_NAME_CHARS = 1000
 """The longest entity name in a request."""
 
@@ -108,7 +110,16 @@ class Service:
         if failures:
             raise Unavailable(f"Not ready: {' '.join(failures)}")
 
-    def build(self) -> BuildInfo:
+    async def warm(self, replicas: int) -> None:
+        """Return when the parts have this build open, on all their replicas: each is asked by several calls at once.
+
+        A call waits while its replica opens the build, and a waiting replica is passed over for one that
+        does not: so they reach all.  One that they miss opens it with its first request, which waits for that.
+        """
+        async with asyncio.timeout(OPEN_TIMEOUT_S):
+            await asyncio.gather(*(check() for check in self._checks.values() for _ in range(2 * replicas)))
+
+    def build(self, refused: Refused | None = None) -> BuildInfo:
         # Where a model is reached, and by which key and files, is not for every client's eyes.
         private: Any = {"reasoner": {"prompts": True, "llm": {"base_url", "api_key_env", "extra_body"}}}
         shown = {"linker", "graph_path", "sparse_path", "fusion", "rerank", "reasoner", "loop"}
@@ -118,6 +129,7 @@ class Service:
             fingerprints=self.manifest.fingerprints,
             paths=list(self._retriever.paths),
             settings=self.settings.model_dump(mode="json", include=shown, exclude=private),
+            refused=refused,
         )
 
     def _paths(self, named: Sequence[PathName] | None) -> list[PathName] | None:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from hybrid_ir.opened import open_index
+from hybrid_ir.opened import Index
+from hybrid_ir.retrieval.sparse_path import SparsePath
 from hybrid_ir.roles import PathRanking, Query
 from hybrid_ir.settings import Settings
-from serve.pinned import WARM_UP, require
+from serve.builds import Builds
+from serve.pinned import WARM_UP, longest_request_s
 
 
 class SparseScorer:
     """Ready means warm: the postings are open and have been searched once.  There only where the build has them."""
 
     def __init__(self, root: str, build_id: str, settings: Settings) -> None:
-        self._build_id = build_id
-        self._path = open_index(root, settings, build_id).sparse_path
-        self._path.rank_now(Query(text=WARM_UP), 1)
+        self._builds = Builds(root, settings, build_id, _opened, longest_request_s(settings))
 
     async def rank(self, build_id: str, query: Query, k: int) -> PathRanking:
-        require(build_id, self._build_id, "sparse scorer")
-        return await self._path.rank(query, k)
+        return await (await self._builds.get(build_id)).rank(query, k)
 
     async def ready(self, build_id: str) -> None:
-        require(build_id, self._build_id, "sparse scorer")
+        await self._builds.get(build_id)
+
+
+def _opened(index: Index) -> SparsePath:
+    path = index.sparse_path
+    path.rank_now(Query(text=WARM_UP), 1)
+    return path

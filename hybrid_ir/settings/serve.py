@@ -26,6 +26,8 @@ class ServeSettings(Group):
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8000
     max_question_chars: Positive = 20_000
+    follow_s: Annotated[float, Field(ge=0)] = 5.0
+    """Seconds between looks for a newer published build, which then takes over; 0: serve the first one for ever."""
     keys: str | None = None
     """A file made by ``hybrid-ir keys add``, on every node; without one only loopback is served."""
     trusted_network: bool = False
@@ -37,3 +39,9 @@ class ServeSettings(Group):
     """There only where ``rerank`` names a model."""
     reasoner: DeploymentSettings = DeploymentSettings()
     controller: DeploymentSettings = DeploymentSettings(max_ongoing_requests=64)
+
+    @property
+    def most_replicas(self) -> int:
+        """Of any of the deployments that hold a build."""
+        kinds = (self.dense_scorer, self.graph_scorer, self.sparse_scorer, self.reranker, self.reasoner)
+        return max(kind.max_replicas for kind in kinds)

@@ -17,6 +17,7 @@ from hybrid_ir.settings import ServeSettings, Settings
 from serve.api import create_app
 from serve.errors import TYPES, Overloaded
 from serve.service import Service
+from serve.switch import Served
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def service(tmp_path, graph, dense, checks):
 
 def request(service, method: str, path: str, **body) -> httpx.Response:
     async def send() -> httpx.Response:
-        transport = httpx.ASGITransport(create_app(service), raise_app_exceptions=False)
+        transport = httpx.ASGITransport(create_app(Served(service)), raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
             return await client.request(method, path, **body)
 
@@ -267,7 +268,7 @@ def test_who_leaves_cancels_the_work(service, graph, dense):
     graph.delay_s = dense.delay_s = 60
 
     async def leave() -> None:
-        app = create_app(service)
+        app = create_app(Served(service))
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
             work = asyncio.create_task(client.post("/v1/answer", json={"question": "bats carry"}))

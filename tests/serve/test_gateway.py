@@ -21,6 +21,7 @@ from hybrid_ir.settings import ServeSettings, Settings
 from serve.api import create_app
 from serve.gateway import REREAD_S, JsonLines, Keys, Limiter, is_loopback
 from serve.service import Service
+from serve.switch import Served
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def ask(tmp_path):
         """Each request: (method, path, headers); one application for all."""
         manifest = small_manifest()
         graph, store = SharedWords(chunks()), ChunkStore(small_store(tmp_path), manifest)
-        app = create_app(Service(manifest, Settings(serve=settings), store, {"graph": graph}, Quoting(), {}))
+        app = create_app(Served(Service(manifest, Settings(serve=settings), store, {"graph": graph}, Quoting(), {})))
 
         async def at(scope, receive, send):
             await app({**scope, "server": server}, receive, send)

@@ -15,9 +15,13 @@ from hybrid_ir.records import LoopState, Question
 from hybrid_ir.roles import PathRanking, Query
 from serve.errors import Overloaded, original
 from serve.handles import HandlePath, HandleReasoner
-from serve.pinned import require
 
 BUILD = "0123456789ab"
+
+
+def require(asked: str, served: str, who: str) -> None:
+    if asked != served:
+        raise Conflict(f"The {who} serves build {served}, the request is for build {asked}.")
 
 
 class Scorer:

@@ -18,6 +18,7 @@ from hybrid_ir.settings import Settings
 from serve import streaming
 from serve.api import create_app
 from serve.service import QUESTIONS_AT_A_TIME, Service
+from serve.switch import Served
 
 QUESTION = "Which drug inhibits CYP2C9."
 
@@ -42,7 +43,7 @@ def service(tmp_path, graph, reasoner):
 def post(service):
     def post(path, **body):
         async def send():
-            transport = httpx.ASGITransport(create_app(service))
+            transport = httpx.ASGITransport(create_app(Served(service)))
             async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
                 return await client.post(path, json=body)
 
