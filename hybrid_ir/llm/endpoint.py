@@ -51,11 +51,8 @@ class EndpointLLM:
         self._tokenizer: str | None = None
         variable = None
         if isinstance(settings, EndpointSettings):
-            self._structured, self._extra, self._tokenizer = (
-                settings.structured,
-                settings.extra_body,
-                settings.tokenizer,
-            )
+            self._structured, self._extra = settings.structured, settings.extra_body
+            self._tokenizer = settings.tokenizer
             variable = settings.api_key_env
             key = _key(variable, base_url) if variable else key
         self._transport = Transport(base_url, key, variable)
@@ -114,14 +111,14 @@ class EndpointLLM:
                             event = await anext(events)
                         piece = self._take(written, event)
                 except StopAsyncIteration:
-                    if not written.finish:
-                        raise Unavailable(f"{self._who()} broke off half-way through its reply.") from None
+                    pass
                 except TimeoutError:
                     raise Unavailable(
                         f"{self._who()} did not end its reply within {self._settings.timeout_s:g} s."
                     ) from None
                 except Failure as failure:
-                    raise Unavailable(f"{self._who()} broke off half-way: {failure.reason}.") from failure
+                    if written.finish is None:  # else only the usage is missing
+                        raise Unavailable(f"{self._who()} broke off half-way: {failure.reason}.") from failure
         yield written.reply(time.monotonic() - start, tries)
 
     async def count(self, messages: Sequence[Message]) -> int:
@@ -136,7 +133,7 @@ class EndpointLLM:
                     self._who(),
                 )
         if self.counts_by == "tokenizer" and self._tokenizer is not None:
-            return tokens.tokenizer(self._tokenizer)(messages)
+            return (await asyncio.to_thread(tokens.tokenizer, self._tokenizer))(messages)
         if self.counts_by == "estimate":
             return tokens.estimate(messages)
         counted = await (self._count_vllm(messages) if self.counts_by == "vllm" else self._count_llama_cpp(messages))

@@ -89,6 +89,7 @@ class Transport:
                     if not isinstance(event, dict) or event.get("error"):
                         raise Failure(f"its stream ends in an error: {self._quoted(data)}")
                     yield event
+                raise Failure("its stream ends before it is done")
         except httpx.TransportError as error:
             raise Failure(_reason(error)) from error
 

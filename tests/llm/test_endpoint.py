@@ -224,6 +224,25 @@ def test_tokens_are_counted_by_the_endpoints_own_tokenizer() -> None:
     asyncio.run(run())
 
 
+def test_without_one_the_settings_tokenizer_counts(tmp_path) -> None:
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    words = Tokenizer(models.WordLevel({"[UNK]": 0}, unk_token="[UNK]"))  # noqa: S106
+    words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    fast = PreTrainedTokenizerFast(tokenizer_object=words)
+    fast.chat_template = "{% for m in messages %}<| {{ m.role }} |> {{ m.content }}{% endfor %}"
+    fast.save_pretrained(tmp_path)
+
+    async def run() -> None:
+        with FakeServer("well", flavour="openai") as server:
+            llm = client(server, tokenizer=str(tmp_path))
+            assert await llm.count((Message(role="user", content="three short words"),)) == 6
+            assert llm.counts_by == "tokenizer"
+
+    asyncio.run(run())
+
+
 def test_without_one_tokens_are_estimated_from_above_and_that_is_said(caplog) -> None:
     async def run() -> None:
         with FakeServer("well", flavour="openai") as server, caplog.at_level(logging.WARNING):
