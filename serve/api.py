@@ -16,6 +16,7 @@ from hybrid_ir.records import Answer, Chunk, Retrieval
 from serve import chat, errors
 from serve.chat import ChatRequest
 from serve.gateway import Gateway, Keys
+from serve.metrics import Metrics
 from serve.schemas import (
     AnswersBody,
     AnswersRequest,
@@ -40,7 +41,7 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def create_app(served: Served, follower: Follower | None = None) -> FastAPI:
+def create_app(served: Served, follower: Follower | None = None, metrics: Metrics | None = None) -> FastAPI:
     """Routes only; what they do is the service's, which a request asks for once."""
 
     @asynccontextmanager
@@ -57,7 +58,11 @@ def create_app(served: Served, follower: Follower | None = None) -> FastAPI:
     wanted = served.now.settings.serve
     held = Keys(wanted.keys) if wanted.keys else None
     app.add_middleware(  # the last that is added is the first that is asked
-        Gateway, build_id=lambda: served.now.manifest.build_id, held=held, trusted_network=wanted.trusted_network
+        Gateway,
+        build_id=lambda: served.now.manifest.build_id,
+        held=held,
+        trusted_network=wanted.trusted_network,
+        metrics=metrics,
     )
 
     @app.post("/v1/answer", response_model=Answer, responses=_ERRORS, tags=["questions"])

@@ -13,8 +13,10 @@ from hybrid_ir.records import PathName
 from hybrid_ir.settings import Settings
 from hybrid_ir.store import Store
 from serve.api import create_app
+from serve.circuit import Circuit
 from serve.gateway import log_to_stderr
 from serve.handles import HandlePath, HandleReasoner, HandleReranker
+from serve.metrics import Metrics
 from serve.service import Service
 from serve.switch import Follower, Served
 
@@ -33,7 +35,7 @@ class Controller:
         follow: bool = True,
     ) -> None:
         """``scorers``: one for each path of the build; ``follow``: let a build that is published later take over."""
-        self._follow = follow
+        self._follow, self._metrics = follow, Metrics()
         self._root, self._settings = root, settings
         self._scorers, self._reasoner, self._reranker = scorers, reasoner, reranker
         self._served = Served(self._service(open_index(root, settings, build_id)))
@@ -41,17 +43,18 @@ class Controller:
     def _service(self, index: Index) -> Service:
         """Of one build: every call it makes names that build."""
         build_id = index.build_id
-        paths = {
+        handles = {
             name: HandlePath(scorer, build_id, f"{name} scorer")
             for name, scorer in self._scorers.items()
             if name in index.path_names
         }
+        paths = {name: Circuit(path, f"{name} scorer") for name, path in handles.items()}
         reasoner = HandleReasoner(self._reasoner, build_id)
         reranker = HandleReranker(self._reranker, build_id) if self._reranker else None
-        checks = {f"{name} scorer": path.ready for name, path in paths.items()} | {"reasoner": reasoner.ready}
+        checks = {f"{name} scorer": path.ready for name, path in handles.items()} | {"reasoner": reasoner.ready}
         if reranker is not None:
             checks["reranker"] = reranker.ready
-        return Service(index.manifest, index.settings, index.chunks, paths, reasoner, checks, reranker)
+        return Service(index.manifest, index.settings, index.chunks, paths, reasoner, checks, reranker, self._metrics)
 
     def __serve_build_asgi_app__(self) -> FastAPI:
         """Called by Serve, after the constructor."""
@@ -66,4 +69,4 @@ class Controller:
                 lambda service: service.warm(wanted.most_replicas),
                 wanted.follow_s,
             )
-        return create_app(self._served, follower)
+        return create_app(self._served, follower, self._metrics)

@@ -21,6 +21,7 @@ from hybrid_ir import keys
 from hybrid_ir.errors import HybridIRError
 from hybrid_ir.keys import ApiKey
 from serve import errors
+from serve.metrics import Metrics
 
 OPEN = frozenset({"/healthz", "/readyz", "/docs", "/openapi.json", "/docs/oauth2-redirect"})
 """Without a key: probes, and the description of the interface."""
@@ -89,14 +90,19 @@ class Gateway:
     """An ASGI middleware.  Without keys it serves only what came in on a loopback address."""
 
     def __init__(
-        self, app: ASGIApp, build_id: Callable[[], str], held: Keys | None, trusted_network: bool = False
+        self,
+        app: ASGIApp,
+        build_id: Callable[[], str],
+        held: Keys | None,
+        trusted_network: bool = False,
+        metrics: Metrics | None = None,
     ) -> None:
         """``build_id``: of the build that a request gets now.
 
         ``trusted_network``: serve without keys on every address, because something in front asks who it is.
         """
         self._app, self._build_id, self._keys, self._trusted = app, build_id, held, trusted_network
-        self._limiter = Limiter()
+        self._limiter, self._metrics = Limiter(), metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -128,7 +134,10 @@ class Gateway:
                 raise
             await errors.unexpected(scope["method"], scope["path"], error)(scope, receive, sent)
         finally:
-            route = getattr(scope.get("route"), "path", None)  # the pattern: ids and texts stay out of the log
+            # The pattern: ids and texts stay out of the log, and what nobody has out of the metrics' labels.
+            route, seconds = getattr(scope.get("route"), "path", "-"), time.perf_counter() - start
+            if self._metrics:
+                self._metrics.request(route, status, seconds, build_id)
             log.info(
                 "request",
                 extra={
@@ -136,10 +145,10 @@ class Gateway:
                         "request_id": request_id,
                         "build_id": build_id,
                         "method": scope["method"],
-                        "route": route or "-",
+                        "route": route,
                         "status": status,
                         "key": key_of.get(),
-                        "ms": round((time.perf_counter() - start) * 1e3, 1),
+                        "ms": round(seconds * 1e3, 1),
                     }
                 },
             )

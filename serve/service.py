@@ -18,6 +18,7 @@ from hybrid_ir.retrieval.retriever import FusedRetriever
 from hybrid_ir.roles import Query, Reasoner, Reranker, RetrievalPath
 from hybrid_ir.settings import Settings
 from serve.errors import TimedOut
+from serve.metrics import Metrics
 from serve.schemas import AnswerRequest, BuildInfo, Refused, RetrieveRequest
 
 READY_TIMEOUT_S = 5.0
@@ -45,7 +46,9 @@ class Service:
         reasoner: Reasoner,
         checks: Mapping[str, Check],
         reranker: Reranker | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
+        self._metrics = metrics
         self.manifest, self.settings = manifest, settings
         self._chunks, self._reasoner, self._checks = chunks, reasoner, checks
         top_n = settings.rerank.top_n if settings.rerank else 0
@@ -63,7 +66,17 @@ class Service:
             deadline_s=request.deadline_s,
         )
         retriever = PatientRetriever(self._retriever, settings.deadline_s / (2 * settings.rounds))
-        return loop.run(question, retriever, self._reasoner, settings, build_id=self.manifest.build_id, paths=paths)
+        return self._counted(
+            loop.run(question, retriever, self._reasoner, settings, build_id=self.manifest.build_id, paths=paths)
+        )
+
+    async def _counted(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
+        counts = self._metrics.loop() if self._metrics else None
+        async with aclosing(events):
+            async for event in events:
+                if counts:
+                    counts.see(event)
+                yield event
 
     async def answer(self, request: AnswerRequest) -> Answer:
         """The last of :meth:`events`."""
@@ -98,7 +111,10 @@ class Service:
         chosen = request.filter.record() if request.filter else None
         query = Query(text=request.query, entities=tuple(request.entities), filter=chosen)
         retriever = PatientRetriever(self._retriever, self.settings.loop.deadline_s)
-        return await retriever.retrieve(query, request.k or self.settings.loop.top_k, self._paths(request.paths))
+        found = await retriever.retrieve(query, request.k or self.settings.loop.top_k, self._paths(request.paths))
+        if self._metrics:
+            self._metrics.retrieval(found)
+        return found
 
     async def chunk(self, chunk_id: str) -> Chunk:
         return await asyncio.to_thread(self._chunks.by_id, chunk_id)
