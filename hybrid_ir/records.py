@@ -259,11 +259,17 @@ class Round(Record):
     sub_answers: tuple[SubAnswer, ...]
 
 
+Basis = Literal["evidence", "pairs", "memory", "memory_steps"]
+"""What a conclusion rests on: the evidence; sub-questions and their answers alone; what a model knows, told at once
+or step by step."""
+
+
 class LoopState(Record):
     """H_t of Algorithm 1: all that the next call needs; can be stored and replayed."""
 
     question: Question
     rounds: tuple[Round, ...] = ()
+    basis: Basis = "evidence"
 
     def asked(self) -> frozenset[str]:
         """The sub-questions so far, folded for comparison."""
@@ -329,6 +335,8 @@ class Answer(Record):
     """The chunks that the statements cite, in order of first mention."""
     dropped_citations: int = 0
     """Citations of chunks that were not in the evidence; they were taken out."""
+    from_memory: bool = False
+    """Nothing was retrieved: this is what the model says it knows (zero-shot, chain of thought)."""
     unread_replies: int = 0
     """Replies of the language model that could not be read; what they were to say is missing."""
     rounds: tuple[Round, ...]

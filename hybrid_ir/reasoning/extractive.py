@@ -10,6 +10,7 @@ import asyncio
 
 import numpy as np
 
+from hybrid_ir.errors import BadInput
 from hybrid_ir.reasoning.chain import Chain, chain_of
 from hybrid_ir.reasoning.decompose import first_round
 from hybrid_ir.reasoning.focus import Focus, focus_of
@@ -106,6 +107,8 @@ class ExtractiveReasoner:
         return field_of(focus, sentences_of(gathered(state)), self._reader, filled, chains)
 
     def _conclude(self, state: LoopState) -> Conclusion:
+        if state.basis != "evidence":
+            raise BadInput("The extractive reasoner concludes from evidence alone; this flow needs a language model.")
         focus = focus_of(state.question)
         plan = plan_of(focus.whole, focus.need)
         chain = chain_of(state, plan, sentences_of(gathered(state)), self._reader)

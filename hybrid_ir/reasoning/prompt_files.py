@@ -19,7 +19,17 @@ import yaml
 from hybrid_ir.errors import BadInput
 from hybrid_ir.llm.records import Message
 
-NAMES = ("decompose", "gaps", "entities", "sub_answer", "final_options", "final_polar", "final_open")
+NAMES = (
+    "decompose",
+    "gaps",
+    "entities",
+    "sub_answer",
+    "final_options",
+    "final_polar",
+    "final_open",
+    "recall",
+    "recall_steps",
+)
 
 _MARKER = re.compile(r"\{\{([a-z_]+)\}\}")
 _SPACED = re.compile(rf"((?:\n\n)?){_MARKER.pattern}")

@@ -118,6 +118,8 @@ class RerankSettings(Group):
 class LoopSettings(Group):
     """Algorithm 1."""
 
+    flow: Literal["hybrid", "single", "imedrag", "zero_shot", "chain_of_thought"] = "hybrid"
+    """How a method comes to its answer; see ``reasoning/flows.py``.  The last three need a language model."""
     rounds: Annotated[int, Field(ge=1, le=10)] = 3
     sub_questions: Annotated[int, Field(ge=1, le=10)] = 3
     top_k: Annotated[int, Field(ge=1, le=100)] = 5

@@ -28,6 +28,8 @@ MARKERS = {
     "final_options": {"fence", "question", "history", "passages"},
     "final_polar": {"fence", "question", "history", "passages", "verdicts"},
     "final_open": {"fence", "question", "history", "passages"},
+    "recall": {"fence", "question", "form"},
+    "recall_steps": {"fence", "question", "form"},
 }
 
 
