@@ -279,7 +279,7 @@ def _publish(plan: BuildPlan, made: Manifest, expected: str | None, holder: Hold
             plan.store.remove(layout.work(finished))
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def parser() -> argparse.ArgumentParser:
     """The job's own command line; ``hybrid-ir index`` and ``update`` are the same with more comfort."""
     parser = argparse.ArgumentParser(prog="python -m ray_jobs.index", description="Index a corpus with Ray Data.")
     parser.add_argument("--corpus", nargs="+", default=[], help="files, folders or globs of any supported format")
@@ -290,9 +290,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--add", nargs="+", default=[], help="with --update: files, folders or globs")
     parser.add_argument("--delete", nargs="+", default=[], help="with --update: document ids")
     parser.add_argument("--wait", type=float, default=0.0, help="seconds to wait for another job on this root")
-    given = parser.parse_args(arguments)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the job; an error meant for a person is one sentence and an exit code of its own."""
+    given = parser().parse_args(arguments)
     if given.update == bool(given.corpus):
-        parser.error("give either --corpus, or --update with --add or --delete")
+        parser().error("give either --corpus, or --update with --add or --delete")
     try:
         settings = settings_module.load(given.config) if given.config else Settings()
         if given.dry_run:

@@ -38,17 +38,23 @@ class ServeArguments(BaseModel):
     config: str | None = None
     """A settings file; without one the build's own settings and the defaults hold."""
     build_id: str | None = None
-    """The build to serve; without one the published one, as it is when the application starts."""
+    """The build to serve, for ever; without one the published one, and the next one when it is published."""
+    keys: str | None = None
+    """A file of keys, in place of the settings'."""
 
 
 def build(args: ServeArguments) -> Application:
     """The application that a config file names."""
     settings = settings_module.load(args.config) if args.config else None
-    return application(args.root, settings, args.build_id)
+    return application(args.root, settings, args.build_id, keys=args.keys)
 
 
 def application(
-    root: str, settings: Settings | None = None, build_id: str | None = None, follow: bool | None = None
+    root: str,
+    settings: Settings | None = None,
+    build_id: str | None = None,
+    follow: bool | None = None,
+    keys: str | None = None,
 ) -> Application:
     """A scorer for each path that the build has, the reasoner and the controller, all starting with one build.
 
@@ -60,7 +66,10 @@ def application(
     if "://" not in root:
         root = str(Path(root).expanduser().absolute())  # replicas have working folders of their own
     index = open_index(root, settings, build_id)
-    pinned, wanted = (root, index.build_id, index.settings), index.settings.serve
+    settings = index.settings
+    if keys is not None:
+        settings = settings.model_copy(update={"serve": settings.serve.model_copy(update={"keys": keys})})
+    pinned, wanted = (root, index.build_id, settings), settings.serve
     longest = longest_request_s(index.settings)
 
     def deployment(kind: Callable[..., Any], field: str) -> Deployment:
