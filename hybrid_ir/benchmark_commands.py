@@ -17,6 +17,8 @@ from hybrid_ir.terminal import AsJson, Config, print_json
 if TYPE_CHECKING:
     from hybrid_ir.evaluation.retrieval_benchmark import Indexer
 
+Data = Annotated[Path | None, typer.Option("--data", help="The folder of the data sets; default: HYBRID_IR_DATA.")]
+
 
 def commands(indexer: Indexer) -> typer.Typer:
     """The ``benchmark`` commands, building their indexes with ``indexer``."""
@@ -34,9 +36,7 @@ def commands(indexer: Indexer) -> typer.Typer:
                 "--set", help="musique, bc5cdr-gold, bc5cdr, pubmedqa, hotpotqa, 2wikimultihopqa; may be repeated."
             ),
         ] = None,
-        data: Annotated[
-            Path | None, typer.Option("--data", help="The folder of the data sets; default: HYBRID_IR_DATA.")
-        ] = None,
+        data: Data = None,
         out: Annotated[Path, typer.Option("--out", help="Where indexes and results go.")] = Path("benchmark-out"),
         limit: Annotated[
             int | None, typer.Option("--limit", min=1, help="Only the first N questions of each set.")
@@ -50,11 +50,7 @@ def commands(indexer: Indexer) -> typer.Typer:
         from hybrid_ir.evaluation import retrieval_report, retrieval_sets
         from hybrid_ir.evaluation.retrieval_benchmark import measure
 
-        folder = data or (Path(os.environ["HYBRID_IR_DATA"]) if os.environ.get("HYBRID_IR_DATA") else None)
-        if folder is None:
-            raise BadInput(
-                "Name the folder of the data sets with --data PATH, or in the environment as HYBRID_IR_DATA."
-            )
+        folder = _folder(data)
         settings = load_settings(config) if config else Settings()
         loaded = [retrieval_sets.load(name, folder) for name in dict.fromkeys(sets or retrieval_sets.DEFAULT)]
         summaries = []
@@ -68,4 +64,44 @@ def commands(indexer: Indexer) -> typer.Typer:
         else:
             typer.echo(f"Every question's rankings, and plots: {out}")
 
+    @app.command()
+    def score(
+        dataset: Annotated[str, typer.Option("--dataset", help="medqa, medmcqa, mmlu, pubmedqa, bioasq, or a .jsonl.")],
+        predictions: Annotated[
+            Path, typer.Option("--predictions", help="A folder of MIRAGE's files, or JSON Lines of id and raw.")
+        ],
+        data: Data = None,
+        out: Annotated[Path | None, typer.Option("--out", help="Write every reading there, as JSON Lines.")] = None,
+        distinct: Annotated[
+            bool, typer.Option("--distinct", help="Without questions that repeat an earlier one.")
+        ] = False,
+        strict: Annotated[bool, typer.Option("--strict", help="Anything odd in the files is an error.")] = False,
+        json_: AsJson = False,
+    ) -> None:
+        """Score predictions that were made elsewhere: strictly, and as MIRAGE does."""
+        from hybrid_ir.evaluation import datasets, rescore
+        from hybrid_ir.evaluation import predictions as made
+
+        folder = Path(dataset).parent if dataset.endswith(".jsonl") else _folder(data)
+        asked = datasets.load(dataset, folder, strict=strict)
+        asked = asked.distinct() if distinct else asked
+        found = rescore.rescore(asked, made.read(predictions, [q.id for q in asked.questions], strict=strict))
+        if out is not None:
+            lines = "".join(reading.model_dump_json() + "\n" for reading in found.readings)
+            out.write_text(lines, encoding="utf-8")
+        if json_:
+            print_json(found.model_dump(mode="json", exclude={"readings"}))
+            return
+        typer.echo(asked.summary())
+        typer.echo(rescore.table(found))
+
     return app
+
+
+def _folder(given: Path | None) -> Path:
+    """Where the data sets are."""
+    if given is not None:
+        return given
+    if not os.environ.get("HYBRID_IR_DATA"):
+        raise BadInput("Name the folder of the data sets with --data PATH, or in the environment as HYBRID_IR_DATA.")
+    return Path(os.environ["HYBRID_IR_DATA"])
