@@ -14,30 +14,25 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 from hybrid_ir import encoders
 from hybrid_ir import settings as settings_module
 from hybrid_ir.corpus.discover import discover
-from hybrid_ir.corpus.ranges import look
-from hybrid_ir.corpus.source import FileRange
 from hybrid_ir.errors import BadInput, Conflict, HybridIRError
 from hybrid_ir.extraction.load import load as load_extractor
-from hybrid_ir.index import layout, manifest, shard
+from hybrid_ir.index import layout, manifest
 from hybrid_ir.index.estimate import Estimate, Part, estimate
-from hybrid_ir.index.manifest import Fingerprints, Manifest, Segment
+from hybrid_ir.index.manifest import Manifest, Segment
 from hybrid_ir.index.plan import BuildPlan, light, plan_of
 from hybrid_ir.index.shard import SegmentPlan
 from hybrid_ir.index.tombstones import bury
 from hybrid_ir.lease import Holder, held, refuse_if_held
 from hybrid_ir.progress import Reporter
-from hybrid_ir.records import SourceFile
 from hybrid_ir.settings import BuildSettings, LLMExtractorSettings, Settings
-from hybrid_ir.sparse import analyzer
 from hybrid_ir.store import Store
 from ray_jobs import stages
 from ray_jobs.cluster import connected
+from ray_jobs.given import corpus_files, fingerprints_of, look_at, segment_id_of
 from ray_jobs.pipeline import (
     Work,
     make_build,
@@ -58,10 +53,10 @@ def index(corpus: Sequence[str], root: str, settings: Settings, reporter: Report
     start, store, build = time.monotonic(), Store(root), settings.build
     if not wait_s:
         refuse_if_held(store)  # before models are loaded and files are hashed
-    files = _discover(corpus, root)
+    files = corpus_files(corpus, root)
     fingerprints = fingerprints_of(build)
-    contents, ranges = _look(files, build, reporter)
-    segment_id = _segment_id(contents, build, fingerprints)
+    contents, ranges = look_at(files, build, reporter)
+    segment_id = segment_id_of(contents, build, fingerprints)
     build_id = manifest.digest(segment_id, build.graph)
     if manifest.current(store) == build_id and (made := _existing(store, build_id, build_id, reporter)) is not None:
         return made
@@ -98,7 +93,7 @@ def update(
     """
     start, store, job = time.monotonic(), Store(root), (settings or Settings()).job
     manifest.read(store)  # a root without an index is no place for a lease
-    files = _discover(add, root) if add else []
+    files = corpus_files(add, root) if add else []
     if not files and not delete:
         raise BadInput("Nothing to do: name files with --add or document ids with --delete.")
     work = Work()
@@ -114,8 +109,8 @@ def update(
         added: Segment | None = None
         segment_id = ""
         if files:
-            contents, ranges = _look(files, build, reporter)
-            segment_id = _segment_id(contents, build, fingerprints)
+            contents, ranges = look_at(files, build, reporter)
+            segment_id = segment_id_of(contents, build, fingerprints)
             held_before = {segment.id for segment in segments}
             if segment_id in held_before and segment_id in _buried(store, previous):
                 # The same files once more, after documents of theirs were replaced or deleted: they live again.
@@ -153,7 +148,7 @@ def update(
 def dry_run(corpus: Sequence[str], settings: Settings, reporter: Reporter) -> Estimate:
     """Read and chunk the corpus, try the models on a sample, and say what indexing will come to."""
     build = settings.build
-    _, ranges = _look(discover(corpus), build, reporter)
+    _, ranges = look_at(discover(corpus), build, reporter)
     rows = [{"files": [part.model_dump_json() for part in group]} for _, group in read_parts(ranges)]
     with connected(settings.job):
         surveys = stages.run(rows, (stages.survey, build, settings.job.read))
@@ -204,52 +199,6 @@ def _buried(store: Store, made: Manifest) -> set[str]:
     """The segments that have dead documents."""
     name = plan_of(store, made).tombstones
     return set(store.read_table(name, ["segment"])["segment"].to_pylist()) if name in made.files else set()
-
-
-def _discover(corpus: Sequence[str], root: str | None = None) -> list[SourceFile]:
-    """The corpus' files; an index that lies inside the corpus is no part of it."""
-    files = discover(corpus)
-    if root is None or "://" in root:
-        return files
-    inside = Path(root).expanduser().absolute()
-    found = [file for file in files if "://" in file.path or inside not in Path(file.path).absolute().parents]
-    if files and not found:
-        raise BadInput(f"All files of the corpus lie in the root {root}; name the corpus itself.")
-    return found
-
-
-def fingerprints_of(build: BuildSettings) -> Fingerprints:
-    """Of the models that the settings name, as they are installed here."""
-    return Fingerprints(
-        extractor=load_extractor(build.extractor).fingerprint,
-        chunk_encoder=encoders.load(build.chunk_encoder).fingerprint,
-        entity_encoder=encoders.load(build.entity_encoder).fingerprint,
-        analyzer=analyzer.fingerprint() if build.sparse.enabled else {},
-    )
-
-
-def _look(
-    files: Sequence[SourceFile], build: BuildSettings, reporter: Reporter
-) -> tuple[list[tuple[str, str]], list[FileRange]]:
-    """((path, hash of its bytes) of every file, what reading tasks read of them)."""
-    contents, ranges = [], []
-    for file in reporter.follow("look at files", files, len(files)):
-        content, parts = look(file, build.reader)
-        contents.append((file.path, content))
-        ranges += parts
-    return contents, ranges
-
-
-def _segment_id(contents: Sequence[tuple[str, str]], build: BuildSettings, fingerprints: Fingerprints) -> str:
-    irrelevant: dict[str, Any] = {
-        "graph": True,
-        "max_error_share": True,
-        "chunk_encoder": {"device"},
-        "entity_encoder": {"device"},
-        "extractor": {"llm", "max_calls", "prompts"},  # the fingerprint says of them what a reply depends on
-    }
-    made_from = build.model_dump(mode="json", exclude=irrelevant)
-    return manifest.digest(shard.VERSION, sorted(contents), made_from, fingerprints)
 
 
 def _existing(store: Store, build_id: str, expected: str | None, reporter: Reporter) -> Manifest | None:
