@@ -10,10 +10,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import ray.data
 
+from hybrid_ir import models
 from hybrid_ir.errors import BadInput, Failed
 from hybrid_ir.extraction.llm import KEPT
 from hybrid_ir.extraction.llm_reply import dumped
@@ -21,7 +23,6 @@ from hybrid_ir.index import batched_replies, shard
 from hybrid_ir.index.replies import prompt_key
 from hybrid_ir.index.shard import SegmentPlan
 from hybrid_ir.llm.records import Prompt
-from hybrid_ir.models import fetched
 from hybrid_ir.progress import Reporter
 from hybrid_ir.settings import StageResources
 from hybrid_ir.settings.llm import VLLMSettings
@@ -106,24 +107,34 @@ def _write(batch: Any, plan: SegmentPlan) -> Any:
     return batch.select(["shard"])
 
 
+def _folder(model: VLLMSettings) -> Path:
+    """Where the model lies, on this node as on the others: no worker downloads anything."""
+    if Path(model.model).is_dir():
+        return Path(model.model).absolute()
+    held = models.require(model.model, model.revision)
+    if held is None:
+        raise BadInput(
+            f"extractor.llm: {model.model} is no folder and is not fetched: run `hybrid-ir models fetch` on every node."
+        )
+    return held[0]
+
+
 def _processor(model: VLLMSettings) -> Any:
     try:
         from ray.data.llm import build_processor, vLLMEngineProcessorConfig
     except ImportError as error:
         raise BadInput(
-            "extractor.llm: backend vllm needs Ray's own vLLM on every node: pip install 'ray[llm]' (GPU), or name an "
+            "extractor.llm: backend vllm needs Ray's own vLLM on every node: pip install 'hybrid-ir[vllm]', or name an "
             "endpoint: llm: {backend: openai, base_url: …}."
         ) from error
-    held = fetched(model.model)
     engine = {
         # Without it a model may fill its reply with white space, which a schema allows.
         "structured_outputs_config": {"backend": "xgrammar", "disable_any_whitespace": True},
-        **({"revision": model.revision} if model.revision and held is None else {}),
         **({"max_model_len": model.window} if model.window else {}),
         **model.engine,
     }
     config = vLLMEngineProcessorConfig(
-        model_source=str(held[0]) if held is not None else model.model,
+        model_source=str(_folder(model)),
         engine_kwargs=engine,
         concurrency=(max(1, model.min_replicas), max(1, model.min_replicas, model.max_replicas)),
         batch_size=BATCH,

@@ -65,23 +65,23 @@ class SaidLLM:
 
 def open_shard(plan: SegmentPlan, shard: int) -> LLMExtractor:
     """An extractor of this shard that asks nobody."""
-    return _extractor(plan, SaidLLM(_read(plan.store, plan.segment_id, shard), "batched"))
+    return _extractor(plan, SaidLLM(said(plan, shard), "batched"))
 
 
 def missing(plan: SegmentPlan, shard: int) -> list[Prompt]:
     """What is still to be asked about a shard; none where it is done.  Valid replies are kept on the way."""
     if stage_done(plan, "extract", shard) is not None:
         return []
-    said = SaidLLM(_read(plan.store, plan.segment_id, shard), "batched")
-    extractor = _extractor(plan, said)
+    model = SaidLLM(said(plan, shard), "batched")
+    extractor = _extractor(plan, model)
     with Replies(plan.store, extractor.reply_fingerprint, plan.segment_id, shard, plan.shards) as replies:
         extractor.extract_kept(load_chunks(plan, shard), replies)
-    return list({prompt_key(prompt): prompt for prompt in said.missing}.values())
+    return list({prompt_key(prompt): prompt for prompt in model.missing}.values())
 
 
-def write(store: Store, segment_id: str, shard: int, said: Sequence[Said]) -> None:
+def write(store: Store, segment_id: str, shard: int, replies: Sequence[Said]) -> None:
     """Set down what the engine said; a batch written twice overwrites itself."""
-    rows = sorted(said)
+    rows = sorted(replies)
     table = pa.Table.from_pylist([dict(zip(SAID.names, row, strict=True)) for row in rows], schema=SAID)
     store.write_table(f"{_folder(segment_id, shard)}/{digest([row[0].hex() for row in rows])}.parquet", table)
 
@@ -93,12 +93,13 @@ def _extractor(plan: SegmentPlan, said: SaidLLM) -> LLMExtractor:
     return LLMExtractor(settings, said, Calls(None))
 
 
-def _read(store: Store, segment_id: str, shard: int) -> list[Said]:
-    said: list[Said] = []
-    for name in store.files(_folder(segment_id, shard)):
-        table = store.read_table(name)
-        said += zip(table["key"].to_pylist(), table["text"].to_pylist(), table["error"].to_pylist(), strict=True)
-    return said
+def said(plan: SegmentPlan, shard: int) -> list[Said]:
+    """All that the engine said about a shard."""
+    found: list[Said] = []
+    for name in plan.store.files(_folder(plan.segment_id, shard)):
+        table = plan.store.read_table(name)
+        found += zip(table["key"].to_pylist(), table["text"].to_pylist(), table["error"].to_pylist(), strict=True)
+    return found
 
 
 def _folder(segment_id: str, shard: int) -> str:
