@@ -18,6 +18,7 @@ from hybrid_ir.reasoning.events import (
     RoundFinished,
     RoundStarted,
     SubAnswered,
+    Wrote,
 )
 
 WIDTH = 100
@@ -30,6 +31,9 @@ def follow(console: Console | None = None) -> Callable[[Event], None] | None:
         return None
 
     def show(event: Event) -> None:
+        if isinstance(event, Wrote):
+            text = "".join(c if c.isprintable() or c == "\n" else " " for c in event.text)
+            shown.print(text, end="", markup=False, highlight=False, soft_wrap=True, style="dim")
         for line in lines(event):
             shown.print(line, markup=False, highlight=False, soft_wrap=True, style="dim")
 
@@ -64,7 +68,7 @@ def lines(event: Event) -> Iterator[str]:
                 yield at + _plain(f"{call.prompt}: {left_out} left out, the window is full")
         case Concluding():
             yield at + f"concluding ({event.stopped})"
-        case RoundFinished() | Finished():
+        case RoundFinished() | Wrote() | Finished():
             pass
 
 

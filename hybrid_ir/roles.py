@@ -8,7 +8,7 @@ round run at the same time, in this process or behind a Serve handle.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -174,4 +174,13 @@ class Reasoner(Protocol):
 
     async def conclude(self, state: LoopState) -> Conclusion:
         """The answer from everything in ``state``."""
+        ...
+
+
+@runtime_checkable
+class StreamingReasoner(Reasoner, Protocol):
+    """A reasoner whose answer can be read while it is written."""
+
+    def concluding(self, state: LoopState) -> AsyncGenerator[str | Conclusion, None]:
+        """Pieces of text, nothing in them checked; then what ``conclude`` returns."""
         ...

@@ -84,6 +84,17 @@ class Concluding(Record):
     stopped: Literal["rounds", "nothing missing", "deadline", "unreadable"]
 
 
+class Wrote(Record):
+    """A piece of the answer as the model writes it: not checked yet, and without its citations.
+
+    What counts is ``Finished``; a trace leaves these out.
+    """
+
+    kind: Literal["wrote"] = "wrote"
+    seconds: float
+    text: str
+
+
 class Finished(Record):
     """Always the last event."""
 
@@ -93,7 +104,7 @@ class Finished(Record):
 
 
 Event = Annotated[
-    RoundStarted | Called | Retrieved | SubAnswered | Failed | RoundFinished | Concluding | Finished,
+    RoundStarted | Called | Retrieved | SubAnswered | Failed | RoundFinished | Concluding | Wrote | Finished,
     Field(discriminator="kind"),
 ]
 

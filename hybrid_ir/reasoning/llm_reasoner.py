@@ -10,18 +10,21 @@ import asyncio
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any, Literal, TypeVar
 
-from hybrid_ir.llm.records import Message, Prompt
+from hybrid_ir.errors import Unavailable
+from hybrid_ir.llm.records import Message, Prompt, Reply
 from hybrid_ir.reasoning import replies
 from hybrid_ir.reasoning.citations import with_support
 from hybrid_ir.reasoning.fence import Fence
-from hybrid_ir.reasoning.focus import POLAR_WORDS, focus_of
+from hybrid_ir.reasoning.partial import PartialText
 from hybrid_ir.reasoning.prompt_files import PromptFile, load_prompts
 from hybrid_ir.reasoning.replies import Said
 from hybrid_ir.reasoning.sentences import gathered
 from hybrid_ir.reasoning.trace import LLMSetup
+from hybrid_ir.reasoning.verdicts import wanted_of
 from hybrid_ir.reasoning.windows import Pair, fit, pairs_of
 from hybrid_ir.records import (
     Conclusion,
@@ -122,48 +125,77 @@ class LLMReasoner:
 
     async def conclude(self, state: LoopState) -> Conclusion:
         """The answer from all evidence, by the kind of the question."""
+        async with aclosing(self.concluding(state)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, Conclusion):
+                    return piece
+        raise AssertionError("concluding() ended without a conclusion")
+
+    async def concluding(self, state: LoopState) -> AsyncGenerator[str | Conclusion, None]:
+        """The statements and the short answer as they are written; then the conclusion."""
+        if state.basis in ("memory", "memory_steps"):
+            yield await self._recalled(state.question, steps=state.basis == "memory_steps")
+            return
         evidence = gathered(state)
         if not evidence:
-            return Conclusion(short="", enough_evidence=False)
-        said, calls = await self._final(state, evidence)
+            yield Conclusion(short="", enough_evidence=False)
+            return
+        said: Said | None = None
+        calls: list[ModelCall] = []
+        async with aclosing(self._final(state, evidence if state.basis == "evidence" else ())) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, str):
+                    yield piece
+                else:
+                    said, calls = piece
+        found = tuple(dict.fromkeys(s for round_ in state.rounds for sub in round_.sub_answers for s in sub.statements))
         if said is None:  # what the sub-answers found is all there is
-            found = (s for round_ in state.rounds for sub in round_.sub_answers for s in sub.statements)
-            return Conclusion(
-                short="", statements=tuple(dict.fromkeys(found)), enough_evidence=False, calls=tuple(calls)
-            )
-        statements = _by_id(said.statements, calls)
+            yield Conclusion(short="", statements=found, enough_evidence=False, calls=tuple(calls))
+            return
+        statements, enough = _by_id(said.statements, calls), said.enough
+        if state.basis == "pairs":  # no passage was shown: what stands behind the verdict are the sub-answers
+            statements, enough = found, bool(found)
         if self._encoder is not None:
             chunks = {item.chunk.id: item.chunk for item in evidence}
             statements = await asyncio.to_thread(with_support, statements, chunks, self._encoder)
-        return Conclusion(
+        yield Conclusion(
             choice=said.choice if state.question.options else None,
             short=said.short,
             statements=statements,
-            enough_evidence=said.enough,
+            enough_evidence=enough,
             calls=tuple(calls),
         )
 
-    async def _final(self, state: LoopState, evidence: Sequence[Evidence]) -> tuple[Said | None, list[ModelCall]]:
-        question, options = state.question, state.question.options
-        words = {text.strip(" .").casefold() for text in options.values()}
-        values = {"question": _question(question)}
-        name, known = "final_open", dict(options)
-        verdict = {"short": replies.SHORT_SCHEMA}
-        if focus_of(question).polar and (not options or words <= POLAR_WORDS):
-            name, known = "final_polar", known or replies.VERDICTS
-            verdicts = [word for word in replies.VERDICTS.values() if not options or word in words]
-            values["verdicts"] = ", ".join(verdicts)
-            verdict = {"answer": replies.words_schema(verdicts)}
-        elif options:
-            name, verdict = "final_options", {"answer_choice": replies.words_schema(list(options))}
-        return await self._ask(
-            name,
+    def _final(
+        self, state: LoopState, evidence: Sequence[Evidence]
+    ) -> AsyncGenerator[str | tuple[Said | None, list[ModelCall]], None]:
+        """Asks by the kind of the question."""
+        wanted = wanted_of(state.question)
+        values = {"question": _question(state.question)}
+        if wanted.name == "final_polar":
+            values["verdicts"] = ", ".join(wanted.words)
+        return self._asking(
+            wanted.name,
             values,
-            lambda labels: replies.statements_schema(labels, FINAL_STATEMENTS, **verdict),
-            lambda reply: replies.read_option(reply, known) if known else replies.read_open(reply),
+            lambda labels: replies.statements_schema(labels, FINAL_STATEMENTS, **wanted.schema),
+            wanted.read,
             evidence,
             pairs_of(state),
+            streamed=True,
         )
+
+    async def _recalled(self, question: Question, steps: bool) -> Conclusion:
+        """An answer without any document; the loop marks it."""
+        wanted = wanted_of(question)
+        thinking = {"steps": replies.SHORT_SCHEMA} if steps else {}
+        said, calls = await self._ask(
+            "recall_steps" if steps else "recall",
+            {"question": _question(question), "form": wanted.form},
+            lambda _: replies.object_of(**thinking, **wanted.schema),
+            wanted.read,
+        )
+        choice = said.choice if said and question.options else None
+        return Conclusion(choice=choice, short=said.short if said else "", enough_evidence=False, calls=tuple(calls))
 
     async def _entities(self, item: SubQuestion) -> tuple[SubQuestion, list[ModelCall]]:
         """Where its names cannot be read, the retrieval finds them in the text."""
@@ -182,6 +214,23 @@ class LLMReasoner:
         pairs: Sequence[Pair] = (),
     ) -> tuple[T | None, list[ModelCall]]:
         """Fit the window, call, read; once more where that fails.  ``schema``: by the labels that the prompt shows."""
+        async with aclosing(self._asking(name, values, schema, read, evidence, pairs)) as pieces:
+            async for piece in pieces:
+                if not isinstance(piece, str):
+                    return piece
+        raise AssertionError("_asking() ended without a reply")
+
+    async def _asking(
+        self,
+        name: str,
+        values: Mapping[str, str],
+        schema: Callable[[list[str]], dict[str, Any]],
+        read: Callable[[str], T | None],
+        evidence: Sequence[Evidence],
+        pairs: Sequence[Pair],
+        streamed: bool = False,
+    ) -> AsyncGenerator[str | tuple[T | None, list[ModelCall]], None]:
+        """As ``_ask``, with what the reply says as it comes where it is ``streamed``."""
         file = self._prompts[name]
         calls: list[ModelCall] = []
         for seed in (None, RETRY_SEED):
@@ -197,7 +246,16 @@ class LLMReasoner:
                 max_tokens=fitted.max_tokens,
                 seed=seed,
             )
-            reply = await self._llm.complete(prompt)
+            reply: Reply | None = None
+            if streamed:
+                async with aclosing(self._streamed(prompt)) as pieces:
+                    async for piece in pieces:
+                        if isinstance(piece, str):
+                            yield piece
+                        else:
+                            reply = piece
+            if reply is None:
+                reply = await self._llm.complete(prompt)
             value = read(reply.text)
             calls.append(
                 ModelCall(
@@ -218,8 +276,22 @@ class LLMReasoner:
                 )
             )
             if value is not None:
-                return value, calls
-        return None, calls
+                yield value, calls
+                return
+        yield None, calls
+
+    async def _streamed(self, prompt: Prompt) -> AsyncGenerator[str | Reply, None]:
+        """The sentences as they come, then the reply; no reply where the stream breaks, which is not tried again."""
+        text = PartialText()
+        try:
+            async with aclosing(self._llm.stream(prompt)) as pieces:
+                async for piece in pieces:
+                    if isinstance(piece, Reply):
+                        yield piece
+                    elif said := text.feed(piece):
+                        yield said
+        except Unavailable:
+            return
 
 
 def _labels(evidence: Sequence[Evidence]) -> list[str]:

@@ -13,7 +13,8 @@ from contextlib import aclosing
 from typing import Literal
 
 from hybrid_ir.reasoning.citations import checked, cited_chunks
-from hybrid_ir.reasoning.events import Called, Concluding, Event, Finished, RoundFinished, RoundStarted
+from hybrid_ir.reasoning.events import Called, Concluding, Event, Finished, RoundFinished, RoundStarted, Wrote
+from hybrid_ir.reasoning.flows import basis_of, reasoner_of, rounds_of
 from hybrid_ir.reasoning.round import RoundOfWork
 from hybrid_ir.records import (
     Answer,
@@ -24,7 +25,7 @@ from hybrid_ir.records import (
     Question,
     SubQuestion,
 )
-from hybrid_ir.roles import Reasoner, Retriever
+from hybrid_ir.roles import Reasoner, Retriever, StreamingReasoner
 from hybrid_ir.settings import LoopSettings
 
 RESERVE_SHARE = 0.2
@@ -84,6 +85,8 @@ async def run(
     ``stopped="deadline"``.  A conclusion that misses the deadline leaves the sub-answers'
     statements as the answer's, with ``enough_evidence`` false.
 
+    ``settings.flow`` may change all this: see ``flows``.  An answer from memory is marked as such.
+
     Raises what the retriever or the reasoner raised when every sub-question of a round failed,
     and what ``decompose`` and ``conclude`` raise.  Closing the iterator, or cancelling the task
     that reads it, cancels all that runs.
@@ -91,11 +94,12 @@ async def run(
     start = clock()
     deadline = start + settings.deadline_s
     cutoff = deadline - min(RESERVE_SHARE * settings.deadline_s, MAX_RESERVE_S)
-    state = LoopState(question=question)
+    reasoner, rounds = reasoner_of(settings, reasoner), rounds_of(settings)
+    state = LoopState(question=question, basis=basis_of(settings))
     stopped: Stopped = "rounds"
     dropped = unread = 0
 
-    for number in range(1, settings.rounds + 1):
+    for number in range(1, rounds + 1):
         try:
             async with asyncio.timeout(cutoff - clock()) as limit:
                 wanted = await reasoner.decompose(state, settings.sub_questions)
@@ -126,28 +130,46 @@ async def run(
         unread += work.unread
         done = work.result(wanted.missing)
         if done.sub_answers:
-            state = LoopState(question=question, rounds=(*state.rounds, done))
+            state = state.model_copy(update={"rounds": (*state.rounds, done)})
             yield RoundFinished(seconds=clock() - start, round=done)
-        if work.cut_off or (number < settings.rounds and clock() >= cutoff):
+        if work.cut_off or (number < rounds and clock() >= cutoff):
             stopped = "deadline"
             break
 
     yield Concluding(seconds=clock() - start, stopped=stopped)
-    try:
-        async with asyncio.timeout(deadline - clock()) as limit:
-            conclusion = await reasoner.conclude(state)
-    except TimeoutError:
-        if not limit.expired():
-            raise
-        stopped = "deadline"
-        found = tuple(s for round_ in state.rounds for sub in round_.sub_answers for s in sub.statements)
-        conclusion = Conclusion(short="", statements=found, enough_evidence=False)
+    conclusion: Conclusion | None = None
+    async with aclosing(_concluding(reasoner, state)) as pieces:
+        while conclusion is None:
+            try:
+                async with asyncio.timeout(deadline - clock()) as limit:
+                    piece = await anext(pieces)
+            except TimeoutError:
+                if not limit.expired():
+                    raise
+                stopped = "deadline"
+                found = tuple(s for round_ in state.rounds for sub in round_.sub_answers for s in sub.statements)
+                conclusion = Conclusion(short="", statements=found, enough_evidence=False)
+            else:
+                if isinstance(piece, Conclusion):
+                    conclusion = piece
+                else:
+                    yield Wrote(seconds=clock() - start, text=piece)
     for call in conclusion.calls:
         yield Called(seconds=clock() - start, round=len(state.rounds), call=call)
         unread += not call.read
     seconds = clock() - start
     final = _answer(state, conclusion, build_id, reasoner.name, stopped, dropped, seconds)
     yield Finished(seconds=seconds, answer=final.model_copy(update={"unread_replies": unread}))
+
+
+async def _concluding(reasoner: Reasoner, state: LoopState) -> AsyncGenerator[str | Conclusion, None]:
+    """Pieces where the reasoner has them, and the conclusion."""
+    if isinstance(reasoner, StreamingReasoner):
+        async with aclosing(reasoner.concluding(state)) as pieces:
+            async for piece in pieces:
+                yield piece
+    else:
+        yield await reasoner.conclude(state)
 
 
 def _fresh(wanted: Decomposition, state: LoopState, settings: LoopSettings) -> list[SubQuestion]:
@@ -179,8 +201,9 @@ def _answer(
     options = state.question.options
     choice = conclusion.choice if conclusion.choice in options else None
     enough = conclusion.enough_evidence and bool(statements)
-    # A choice stands even without support, marked as such; an open answer does not.
-    short = conclusion.short if enough or choice is not None else ""
+    from_memory = state.basis in ("memory", "memory_steps")
+    # A choice stands even without support, marked as such; an open answer does not, but where memory is the method.
+    short = conclusion.short if enough or choice is not None or from_memory else ""
     degraded = {
         path for round_ in state.rounds for sub_answer in round_.sub_answers for path in sub_answer.retrieval.degraded
     }
@@ -194,6 +217,7 @@ def _answer(
         enough_evidence=enough,
         citations=cited_chunks(statements, evidence),
         dropped_citations=dropped + dropped_now,
+        from_memory=from_memory,
         rounds=state.rounds,
         degraded=tuple(sorted(degraded)),
         stopped=stopped,

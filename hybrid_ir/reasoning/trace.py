@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import Field, ValidationError
 
 from hybrid_ir.errors import BadInput
-from hybrid_ir.reasoning.events import EVENT, Event, Finished
+from hybrid_ir.reasoning.events import EVENT, Event, Finished, Wrote
 from hybrid_ir.records import Filter, PathName, Question, Record
 from hybrid_ir.settings import LoopSettings
 
@@ -107,6 +107,9 @@ class TraceWriter:
         self._line(head)
 
     def add(self, event: Event) -> None:
+        """All but the pieces of the answer: the reply has them."""
+        if isinstance(event, Wrote):
+            return
         self._line(event if self._texts else without_texts(event))
 
     def close(self) -> None:

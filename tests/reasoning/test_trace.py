@@ -16,7 +16,7 @@ from hybrid_ir import live
 from hybrid_ir.errors import BadInput, Conflict, Unavailable
 from hybrid_ir.llm.records import Prompt
 from hybrid_ir.reasoning import replay as replaying
-from hybrid_ir.reasoning.events import Called, Event, Finished
+from hybrid_ir.reasoning.events import Called, Event, Finished, Wrote
 from hybrid_ir.reasoning.llm_reasoner import LLMReasoner
 from hybrid_ir.reasoning.loop import run
 from hybrid_ir.reasoning.prompt_files import load_prompts, parse_prompt
@@ -61,7 +61,7 @@ def test_a_trace_with_texts_is_replayed_alone(tmp_path: Path, question: Question
     path = tmp_path / "t.jsonl"
     seen = traced(path, ScriptedLLM(rules), question, entities, trace_texts=True)
     read = read_trace(path)
-    assert list(read.events) == seen
+    assert list(read.events) == [event for event in seen if not isinstance(event, Wrote)]
     done = again(path)
     assert (done.same, done.differences, done.unknown) == (True, (), 0)
     assert isinstance(seen[-1], Finished)
