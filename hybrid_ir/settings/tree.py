@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import yaml
 from pydantic import ValidationError
@@ -40,8 +41,23 @@ class Settings(Group):
     serve: ServeSettings = ServeSettings()
 
 
-def load(path: str | Path) -> Settings:
-    """Read a YAML file; errors name the file and the field."""
+def load(path: str | Path, *over: str | Path) -> Settings:
+    """Read a YAML file; errors name the file and the field.
+
+    ``over``: files laid over it one after the other, key by key: a method of ``configs/methods`` over a file of models.
+    """
+    raw: dict[str, Any] = {}
+    for one in (path, *over):
+        raw = _laid_over(raw, _read(one))
+    try:
+        return Settings.model_validate(raw)
+    except ValidationError as error:
+        lines = "; ".join(f"{'.'.join(map(str, e['loc']))}: {_reason(e['msg'])}" for e in error.errors())
+        named = ", ".join(map(str, (path, *over)))
+        raise BadInput(f"{named}: {lines}. The keys are those of hybrid_ir/settings/.") from error
+
+
+def _read(path: str | Path) -> dict[str, Any]:
     try:
         raw = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -49,14 +65,18 @@ def load(path: str | Path) -> Settings:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise BadInput(f"{path}: not a readable YAML file ({error}).") from error
     if raw is None:
-        raw = {}
+        return {}
     if not isinstance(raw, dict):
         raise BadInput(f"{path}: expected settings as `key: value`, found a {type(raw).__name__}.")
-    try:
-        return Settings.model_validate(raw)
-    except ValidationError as error:
-        lines = "; ".join(f"{'.'.join(map(str, e['loc']))}: {_reason(e['msg'])}" for e in error.errors())
-        raise BadInput(f"{path}: {lines}. The keys are those of hybrid_ir/settings/.") from error
+    return raw
+
+
+def _laid_over(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in over.items():
+        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
+        merged[key] = _laid_over(merged[key], value) if both else value
+    return merged
 
 
 def _reason(message: str) -> str:
