@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from typing import Any, cast
 
 from ray.exceptions import RayActorError, TaskCancelledError, WorkerCrashedError
@@ -127,6 +128,21 @@ class HandleReasoner:
 
     async def conclude(self, state: LoopState) -> Conclusion:
         return cast(Conclusion, await self._ask("conclude", state))
+
+    async def concluding(self, state: LoopState) -> AsyncGenerator[str | Conclusion, None]:
+        """As :class:`hybrid_ir.roles.StreamingReasoner`.  A stream that breaks is concluded anew, whole."""
+        if self._name == "unknown":
+            await self.ready()
+        if self._name != "extractive":  # it writes nothing piece by piece
+            try:
+                stream = call_stream(self._handle, "concluding", self._build_id, state, who="reasoner")
+                async with aclosing(stream) as pieces:
+                    async for piece in pieces:
+                        yield piece
+                return
+            except Unavailable:
+                pass
+        yield await self.conclude(state)
 
     async def ready(self) -> None:
         self._name = await call(self._handle, "ready", self._build_id, who="reasoner")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
 from typing import Any
 
 from ray.serve.handle import DeploymentHandle
@@ -56,6 +58,16 @@ class Reasoner:
 
     async def conclude(self, build_id: str, state: LoopState) -> Conclusion:
         return await (await self._builds.get(build_id)).conclude(state)
+
+    async def concluding(self, build_id: str, state: LoopState) -> AsyncGenerator[str | Conclusion, None]:
+        """The conclusion, after pieces of it where the reasoner has them."""
+        reasoner = await self._builds.get(build_id)
+        if not isinstance(reasoner, roles.StreamingReasoner):
+            yield await reasoner.conclude(state)
+            return
+        async with aclosing(reasoner.concluding(state)) as pieces:
+            async for piece in pieces:
+                yield piece
 
     async def ready(self, build_id: str) -> str:
         """The reasoner's name."""
