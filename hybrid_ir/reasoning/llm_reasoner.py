@@ -18,7 +18,7 @@ from hybrid_ir.errors import Unavailable
 from hybrid_ir.llm.records import Message, Prompt, Reply
 from hybrid_ir.reasoning import replies
 from hybrid_ir.reasoning.citations import with_support
-from hybrid_ir.reasoning.fence import Fence
+from hybrid_ir.reasoning.filled import filled, labels_of, told_question
 from hybrid_ir.reasoning.partial import PartialText
 from hybrid_ir.reasoning.prompt_files import PromptFile, load_prompts
 from hybrid_ir.reasoning.replies import Said
@@ -44,7 +44,6 @@ AGAIN = "Your last reply could not be read. Reply with the JSON object alone, as
 RETRY_SEED = 1
 """Of the second try: at temperature 0 the first one's seed might give the same reply."""
 SUB_STATEMENTS, FINAL_STATEMENTS = 3, 5
-NOT_FOUND = "nothing was found in the documents"
 
 T = TypeVar("T")
 
@@ -95,7 +94,7 @@ class LLMReasoner:
         schema = replies.sub_questions_schema(limit, later, entities=not self._separate)
         wanted, calls = await self._ask(
             "gaps" if later else "decompose",
-            {"question": _question(state.question), "limit": str(limit)},
+            {"question": told_question(state.question), "limit": str(limit)},
             lambda _: schema,
             lambda reply: replies.read_sub_questions(reply, limit),
             pairs=pairs_of(state),
@@ -171,7 +170,7 @@ class LLMReasoner:
     ) -> AsyncGenerator[str | tuple[Said | None, list[ModelCall]], None]:
         """Asks by the kind of the question."""
         wanted = wanted_of(state.question)
-        values = {"question": _question(state.question)}
+        values = {"question": told_question(state.question)}
         if wanted.name == "final_polar":
             values["verdicts"] = ", ".join(wanted.words)
         return self._asking(
@@ -190,7 +189,7 @@ class LLMReasoner:
         thinking = {"steps": replies.SHORT_SCHEMA} if steps else {}
         said, calls = await self._ask(
             "recall_steps" if steps else "recall",
-            {"question": _question(question), "form": wanted.form},
+            {"question": told_question(question), "form": wanted.form},
             lambda _: replies.object_of(**thinking, **wanted.schema),
             wanted.read,
         )
@@ -237,12 +236,12 @@ class LLMReasoner:
             again = f"\n\n{AGAIN}" if calls else ""
 
             def render(kept: Sequence[Evidence], told: Sequence[Pair], again: str = again) -> tuple[Message, ...]:
-                return _filled(file, values, kept, told, again)
+                return filled(file, values, kept, told, again)
 
             fitted = await fit(self._llm, render, evidence, pairs, self._max_tokens)
             prompt = Prompt(
                 messages=fitted.messages,
-                json_schema=schema(_labels(fitted.evidence)),
+                json_schema=schema(labels_of(fitted.evidence)),
                 max_tokens=fitted.max_tokens,
                 seed=seed,
             )
@@ -292,52 +291,6 @@ class LLMReasoner:
                         yield said
         except Unavailable:
             return
-
-
-def _labels(evidence: Sequence[Evidence]) -> list[str]:
-    return [f"E{number}" for number in range(1, len(evidence) + 1)]
-
-
-def _filled(
-    file: PromptFile, values: Mapping[str, str], evidence: Sequence[Evidence], pairs: Sequence[Pair], again: str
-) -> tuple[Message, ...]:
-    """The messages; whatever others wrote stands in blocks of one fence."""
-    passages = [
-        (label, f"{_heading(item)}\n{item.chunk.text}") for label, item in zip(_labels(evidence), evidence, strict=True)
-    ]
-    names = {item.chunk.id: label for label, item in zip(_labels(evidence), evidence, strict=True)}
-    history = "\n\n".join(_told(pair, names) for pair in pairs)
-    others = {name: text for name, text in values.items() if name in ("question", "sub_question")}
-    fence = Fence([*others.values(), history, *(text for _, text in passages)])
-    blocks = {name: fence.block(name.replace("_", "-"), text) for name, text in others.items()}
-    blocks |= {
-        "fence": fence.code,
-        "passages": fence.passages(passages),
-        "history": fence.block("found so far", history) if history else "",
-    }
-    system, user = file.fill({**values, **blocks})
-    return system, Message(role="user", content=user.content + again)
-
-
-def _question(question: Question) -> str:
-    options = "\n".join(f"{letter}. {' '.join(text.split())}" for letter, text in question.options.items())
-    return f"{question.text.strip()}\n\nOptions:\n{options}" if options else question.text.strip()
-
-
-def _heading(item: Evidence) -> str:
-    section = f" > {item.chunk.section}" if item.chunk.section else ""
-    return " ".join(f"{item.chunk.title}{section}".split())
-
-
-def _told(pair: Pair, labels: Mapping[str, str]) -> str:
-    """A sub-question and what was found; passages that are in the prompt by their labels."""
-    lines = [f"Q: {' '.join(pair.question.split())}"]
-    for text, citations in pair.statements:
-        known = [labels[chunk_id] for chunk_id in citations if chunk_id in labels]
-        lines.append(f"- {' '.join(text.split())}" + (f" [{', '.join(known)}]" if known else ""))
-    if not pair.statements:
-        lines.append("- (answered)" if pair.shortened else f"- {NOT_FOUND}")
-    return "\n".join(lines)
 
 
 def _by_id(statements: Sequence[Statement], calls: Sequence[ModelCall]) -> tuple[Statement, ...]:
