@@ -57,7 +57,8 @@ def wilson(right: int, asked: int, z: float = 1.959964) -> Interval:
     share, spread = right / asked, z * z / asked
     middle = (share + spread / 2) / (1 + spread)
     half = z / (1 + spread) * math.sqrt(share * (1 - share) / asked + spread / (4 * asked))
-    return Interval(share, max(middle - half, 0.0), min(middle + half, 1.0))
+    low, high = middle - half if right else 0.0, middle + half if right < asked else 1.0
+    return Interval(share, low, high)
 
 
 def _resampled(data: NDArray[np.float64], resamples: int, seed: int) -> NDArray[np.float64]:

@@ -9,9 +9,12 @@ chain_of_thought   the same, thinking step by step before the answer
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
 from hybrid_ir.errors import BadInput
 from hybrid_ir.records import Basis, Conclusion, Decomposition, Findings, LoopState, Retrieval, SubQuestion
-from hybrid_ir.roles import Reasoner
+from hybrid_ir.roles import Reasoner, StreamingReasoner
 from hybrid_ir.settings import LoopSettings
 
 BASES: dict[str, Basis] = {"imedrag": "pairs", "zero_shot": "memory", "chain_of_thought": "memory_steps"}
@@ -63,3 +66,12 @@ class Undivided:
 
     async def conclude(self, state: LoopState) -> Conclusion:
         return await self._reasoner.conclude(state)
+
+    async def concluding(self, state: LoopState) -> AsyncGenerator[str | Conclusion, None]:
+        """Piece by piece where the reasoner writes so."""
+        if not isinstance(self._reasoner, StreamingReasoner):
+            yield await self._reasoner.conclude(state)
+            return
+        async with aclosing(self._reasoner.concluding(state)) as pieces:
+            async for piece in pieces:
+                yield piece
