@@ -334,3 +334,27 @@ def test_the_final_prompt_holds_what_was_found_and_by_which_passages() -> None:
     asyncio.run(LLMReasoner(llm).conclude(state(QUESTION, [told, empty])))
     history = block(llm.log[0].prompt, "found so far")
     assert history == "Q: Who carries it?\n- Bats do. [E1]\n\nQ: Since when?\n- nothing was found in the documents"
+
+
+def depth(llm: ScriptedLLM) -> int:
+    """How many calls a user waits for: a call that starts when no other runs begins a new layer."""
+    layers, until = 0, 0.0
+    for call in sorted(llm.log, key=lambda call: call.start):
+        layers += call.start >= until
+        until = max(until, call.end or 0.0)
+    return layers
+
+
+@pytest.mark.parametrize(("entities", "calls", "deep"), [("with_sub_questions", 13, 7), ("separate", 22, 10)])
+def test_three_rounds_of_three_are_seven_calls_deep(entities: str, calls: int, deep: int) -> None:
+    notes = iter(f"What is {word} {note}" for note in ("Marburg virus", "gout", "Allopurinol") for word in "abc")
+
+    def script(prompt: Prompt):
+        if task(prompt) in ("decompose", "gaps"):
+            missing = "more" if task(prompt) == "gaps" else None
+            return asked(*(next(notes) for _ in range(3)), missing=missing)
+        return rules(prompt)
+
+    llm = ScriptedLLM(script, seconds=0.1)
+    found = ask(llm, reasoner=LLMReasoner(llm, entities=entities), rounds=3, sub_questions=3)  # type: ignore[arg-type]
+    assert (len(found.rounds), len(llm.log), depth(llm), llm.log.at_once()) == (3, calls, deep, 3)
