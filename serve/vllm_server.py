@@ -5,17 +5,19 @@ Imported only where vLLM is installed.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import uuid
 from collections.abc import AsyncGenerator
 from typing import Any
 
 from pydantic import ValidationError
-from ray.llm._internal.serve.core.configs.openai_api_models import TokenizeChatRequest  # no public name for it
 from ray.serve.llm.deployment import LLMServer
 from ray.serve.llm.openai_api_models import ChatCompletionRequest
 
 from hybrid_ir.errors import BadInput, Unavailable
+from hybrid_ir.llm.records import Message
+from hybrid_ir.llm.tokens import tokenizer
 
 
 class VLLMServer(LLMServer):
@@ -42,11 +44,16 @@ class VLLMServer(LLMServer):
                 yield events
 
     async def count(self, messages: list[dict[str, str]]) -> tuple[int, int]:
-        """(tokens of the messages in the chat template, tokens that fit into the window)"""
-        found: Any = None
-        async for found in await self.tokenize(TokenizeChatRequest(messages=messages)):
-            _check(found)
-        return int(found.count), int(found.max_model_len)
+        """(tokens of the messages in the chat template, tokens that fit into the window)
+
+        By the model's own tokenizer: Ray 2.60 looks for vLLM's under a name that vLLM 0.29 has changed.
+        """
+        config: Any = await self.llm_config()
+        source = config.engine_kwargs.get("tokenizer") or config.model_loading_config.model_source
+        counter = await asyncio.to_thread(tokenizer, str(source))
+        engine: Any = self.engine
+        window = engine._engine_client.model_config.max_model_len  # Ray has no public name for it
+        return counter([Message.model_validate(message) for message in messages]), int(window)
 
 
 def _request(body: dict[str, Any]) -> Any:
