@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 
 from hybrid_ir.errors import BadInput
 from hybrid_ir.settings.build import EncoderSettings
@@ -155,6 +156,12 @@ class LLMReasonerSettings(Group):
     """Name of a prompt of ours -> a file to use in its place."""
     check_support: bool = True
     """Say of each statement of the answer how close it is to what it cites; the encoder reads the cited chunks."""
+
+    @field_validator("prompts")
+    @classmethod
+    def _absolute(cls, prompts: dict[str, str]) -> dict[str, str]:
+        """A replica has a working folder of its own."""
+        return {name: str(Path(path).expanduser().absolute()) for name, path in prompts.items()}
 
 
 ReasonerSettings = Annotated[ExtractiveReasonerSettings | LLMReasonerSettings, Field(discriminator="kind")]

@@ -19,6 +19,7 @@ from hybrid_ir.reasoning.fence import Fence, clean
 from hybrid_ir.reasoning.llm_reasoner import LLMReasoner
 from hybrid_ir.reasoning.prompt_files import NAMES, load_prompts, parse_prompt
 from hybrid_ir.records import LoopState, Question, Statement, SubQuestion
+from hybrid_ir.settings import LlamaCppSettings, LLMReasonerSettings
 
 MARKERS = {
     "decompose": {"fence", "question", "limit"},
@@ -86,6 +87,13 @@ def test_a_prompt_of_no_name_or_no_file_is_refused(tmp_path: Path) -> None:
         load_prompts({"final": "x.md"})
     with pytest.raises(BadInput, match=r"reasoner.prompts.gaps: .*none.md cannot be read"):
         load_prompts({"gaps": str(tmp_path / "none.md")})
+
+
+def test_a_users_prompt_is_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    llm = LlamaCppSettings(backend="llama_cpp")
+    settings = LLMReasonerSettings(kind="llm", llm=llm, prompts={"gaps": "mine.md"})
+    assert settings.prompts == {"gaps": str(tmp_path / "mine.md")}
 
 
 def test_values_do_not_become_markers() -> None:
