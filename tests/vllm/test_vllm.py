@@ -92,7 +92,10 @@ def test_the_loop_runs_to_its_end_with_a_model_that_writes_noise(service) -> Non
     assert answer.status_code == 200, answer.text
     found = answer.json()
     assert found["reasoner"] == service[1].model
-    assert found["stopped"] in ("rounds", "nothing missing")
+    # Noise may fill a string of the schema up to the limit of the reply, which then cannot be read: said, not hidden.
+    assert found["stopped"] in ("rounds", "nothing missing", "unreadable")
+    if found["stopped"] != "unreadable":
+        assert found["rounds"]
     known = {
         evidence["chunk"]["id"]
         for r in found["rounds"]
