@@ -55,6 +55,7 @@ def main() -> None:
     parser.add_argument("--split", default="test", choices=["test", "cv"], help="cv: PubMedQA's training half")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--limit", type=int)
+    parser.add_argument("--type", choices=["choice", "yesno", "open"], help="of the sample questions, these alone")
     parser.add_argument("--misses", action="store_true", help="print each question that is answered wrongly")
     given = parser.parse_args()
     start = time.monotonic()
@@ -100,7 +101,7 @@ def answers(given: argparse.Namespace) -> Iterator[tuple[GoldQuestion, Said]]:
             yield question, Said(conclusion.choice, conclusion.short)
         return
     if given.set == "sample":
-        questions = read_questions(SAMPLE)
+        questions = [q for q in read_questions(SAMPLE) if given.type in (None, q.type)]
     elif given.set == "pubmedqa":
         questions = [question for question, _ in pubmedqa_pairs(given.data, given.split)][: given.limit]
     else:

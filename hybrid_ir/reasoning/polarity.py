@@ -74,9 +74,14 @@ def _report(field: Field, index: int) -> list[str]:
     return [sentence.text for sentence in sorted(own, key=lambda one: (one.chunk.position, one.position))]
 
 
+def negates(text: str) -> bool:
+    """Whether a text denies what it says."""
+    return _NEGATION.search(text) is not None
+
+
 def _disagrees(question: str, sentence: str) -> bool:
     """Whether an odd number of the things that turn a meaning round stand between the two."""
-    turns = (_NEGATION.search(question) is not None) != (_NEGATION.search(sentence) is not None)
+    turns = negates(question) != negates(sentence)
     for sides in _OPPOSITES:
         for one, other in (sides, sides[::-1]):
             if one.search(question) and not other.search(question):

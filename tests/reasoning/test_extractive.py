@@ -223,6 +223,24 @@ def test_yes_or_no_from_the_results_of_a_study(abstract: str, verdict: str) -> N
     assert asyncio.run(reasoner.conclude(state)).short == verdict
 
 
+@pytest.mark.parametrize(
+    ("question", "right"),
+    [
+        ("Which drug relieves an acute attack?", "B"),
+        ("Which drug does not relieve an acute attack?", "A"),
+        ("All of these relieve an acute attack EXCEPT which?", "A"),
+    ],
+)
+def test_a_sentence_that_denies_an_option_speaks_against_it(question: str, right: str) -> None:
+    """One note on both drugs: the words alone do not tell them apart."""
+    reasoner = ExtractiveReasoner(WordEncoder(), WordExtractor())
+    note = chunk("Gout", "Allopurinol does not relieve an acute attack. Colchicine does relieve an acute attack.")
+    sub = SubAnswer(sub_question=SubQuestion(text="q"), retrieval=found([note]), statements=())
+    asked = Question(text=question, options={"A": "Allopurinol", "B": "Colchicine"})
+    state = LoopState(question=asked, rounds=(Round(number=1, sub_answers=(sub,)),))
+    assert asyncio.run(reasoner.conclude(state)).choice == right
+
+
 def test_a_verdict_needs_what_is_asked_in_one_sentence() -> None:
     """The corpus speaks of colchicine and never of pregnancy: a yes or no on both together would be made up."""
     assert ask("Does colchicine relieve an acute attack of gout?").enough_evidence
