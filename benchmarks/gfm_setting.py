@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -56,15 +57,21 @@ class Vectors:
         return self.encode_queries(texts)
 
 
-def setting(nodes: int, count: int, trained: bool, minutes: float) -> Setting:
-    """Five triples a node; ``count`` questions."""
+def setting(nodes: int, count: int, trained: bool = False, minutes: float = 0, weights: Path | None = None) -> Setting:
+    """Five triples a node; ``count`` questions.  ``weights``: a trained network is read from there, or kept there."""
     relations = TRAINED_RELATIONS if trained else min(80_000, max(nodes * 8 // 10 // 2 * 2, 2))
     graph, half = skewed_graph(nodes, 5 * nodes, relations), relations // 2
     torch.manual_seed(1)
     vectors = torch.randn(relations, GFMConfig().text_dimension)
     if trained:  # `inverse_treats` is encoded close to `treats`
         vectors[half:] = vectors[:half] + 0.5 * vectors[half]
-        model = train(graph, vectors, minutes)
+        if weights and weights.exists():
+            model = GFM(small(vectors)).eval().requires_grad_(False)
+            model.load_state_dict(torch.load(weights, weights_only=True))
+        else:
+            model = train(graph, vectors, minutes)
+            if weights:
+                torch.save(model.state_dict(), weights)
         questions, seeds, answers = ask(graph, vectors, count, np.random.default_rng(7))
         reached = [
             (row >= row[answer]).sum()
@@ -151,13 +158,17 @@ def ask(
     return vectors[graph.relation[at].astype(np.int64)], seeds, graph.source[at].astype(np.int64)
 
 
+def small(vectors: Tensor) -> GFMConfig:
+    return GFMConfig(text_dimension=vectors.shape[1], dimension=64)
+
+
 def train(graph: MessageGraph, vectors: Tensor, minutes: float) -> GFM:
     """A small network that finds tails from heads and relations: softmax over the nodes of a part of the graph."""
     torch.manual_seed(0)
-    model = GFM(GFMConfig(text_dimension=vectors.shape[1], dimension=64))
+    model = GFM(small(vectors))
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
-    random, end, losses = np.random.default_rng(1), time.monotonic() + 60 * minutes, []
-    while time.monotonic() < end:
+    random, end, losses = np.random.default_rng(1), time.process_time() + 60 * minutes, []
+    while time.process_time() < end:
         questions, seeds, answers = ask(graph, vectors, BATCH, random)
         nodes, edges, kinds = part(graph, seeds, answers, random)
         logits = batched(

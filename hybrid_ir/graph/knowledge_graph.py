@@ -89,6 +89,13 @@ def indptr(sorted_rows: Numbers, rows: int) -> Numbers:
     return np.searchsorted(sorted_rows, np.arange(rows + 1)).astype(np.int64)
 
 
+def ranges(starts: Numbers, ends: Numbers) -> Numbers:
+    """All numbers of all ranges, in order."""
+    count = ends - starts
+    numbers: Numbers = np.arange(int(count.sum())) + np.repeat(starts - (np.cumsum(count) - count), count)
+    return numbers
+
+
 _EMPTY_TRIPLES = pa.table(
     {"chunk": pa.array([], pa.int64()), **{name: pa.array([], pa.string()) for name in ("head", "relation", "tail")}}
 )

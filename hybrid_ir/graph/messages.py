@@ -77,3 +77,9 @@ def joined(parts: Sequence[MessageGraph]) -> MessageGraph:
 def relation_texts(names: list[str]) -> list[str]:
     """What is encoded for each relation and then each inverse."""
     return [*names, *(INVERSE + name for name in names)]
+
+
+def inverse(relation: NDArray[np.int32], relations: int) -> NDArray[np.int32]:
+    """The other direction of each."""
+    other: NDArray[np.int32] = np.where(relation < relations, relation + relations, relation - relations)
+    return other

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid_ir.graph.knowledge_graph import Numbers
+from hybrid_ir.graph.knowledge_graph import Numbers, ranges
 
 Ranker = Literal["softmax", "sigmoid", "idf", "top20"]
 TOP_ENTITIES = 20
@@ -53,6 +53,6 @@ def chunk_scores(
     count = indptr[entities + 1] - indptr[entities]
     if not count.sum():
         return np.zeros(0, np.int64), np.zeros(0, np.float32)
-    at = np.arange(int(count.sum())) + np.repeat(indptr[entities] - (np.cumsum(count) - count), count)
+    at = ranges(indptr[entities], indptr[entities + 1])
     found, place = np.unique(chunk[at], return_inverse=True)
     return found, np.bincount(place, np.repeat(shares, count), len(found)).astype(np.float32)

@@ -329,6 +329,30 @@ def test_nodes_that_no_seed_moves_have_the_exact_score_of_no_seeds(seed: int, cu
     np.testing.assert_allclose(resting, exact.score(question[None], [{}])[0][nodes], atol=0.03)
 
 
+def test_of_a_hubs_neighbours_those_behind_the_loudest_relation_are_active() -> None:
+    """Node 0 is a hub of 300; its walk alone gives each neighbour the same, the first layer does not."""
+    network, nodes, relations = small_network(), 301, 4
+    relation = np.arange(300) % 4
+    graph = message_graph(np.zeros(300, np.int64), relation, np.arange(1, 301), nodes, relations)
+    exact = ExactGFM(Projected(network, torch.randn(8, 12)), graph)
+    question, seeds = torch.randn(12), {0: 1.0}
+    with torch.inference_mode():
+        q = exact.projected.question(question)
+        first = ExactGFM(Projected(network_of_one_layer(network), torch.randn(8, 12)), graph)
+        first.projected.relations, first.projected.layers = exact.projected.relations, exact.projected.layers[:1]
+        moved = np.linalg.norm(first.states(q[None], [seeds])[:, 0] - exact.projected.layers[0].idle().numpy(), axis=1)
+        chosen = BoundedGFM(exact.projected, owners_of(graph, compute(exact), (40,)), 81).nearest(q, seeds)
+    strongest = np.lexsort((np.arange(nodes), -moved))
+    strongest = strongest[strongest != 0][:20]
+    assert len({int(relation[node - 1]) for node in strongest}) == 1
+    assert set(strongest.tolist()) <= set(chosen.tolist())
+    assert len(chosen) <= 81
+
+
+def network_of_one_layer(network: GFM) -> GFM:
+    return small_network(config=network.config.model_copy(update={"layers": 1}))
+
+
 def test_more_active_nodes_err_less() -> None:
     graph = random_graph(2000, 6000, 5)
     torch.manual_seed(1)

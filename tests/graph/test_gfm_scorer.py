@@ -143,6 +143,33 @@ def test_vectors_of_another_build_are_refused(
         prepared.open_projected(store, "b2", stored, weights[1])
 
 
+@pytest.mark.parametrize("names", [[], ["aspirin", "caves"]])
+def test_a_graph_without_edges_or_entities_ranks_what_there_is(
+    names: list[str], weights: tuple[Path, prepared.Weights], tmp_path: Path
+) -> None:
+    store, held = Store(str(tmp_path)), weights[1]
+    mentions = pa.table({"chunk": pa.array(range(len(names)), pa.int64()), "name": pa.array(names, pa.string())})
+    none = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32)
+    made = knowledge_graph.build([], [mentions])
+    graph_store.write(store, "builds/b1", made, none, chunk_links.merge([]), len(names), GraphSettings())
+    stored = graph_store.open_graph(store, "builds/b1")
+    prepared.prepare(store, "b1", stored, held, LetterEncoder(), bounded=True)
+    divided = prepared.open_graph(store, "b1", stored)
+    projected = prepared.open_projected(store, "b1", stored, held)
+    exact = ExactGFM(projected, joined(divided.partitions))
+    mentioned = stored.mention_indptr, stored.mention_chunk, stored.chunks
+    candidates = Candidates(*mentioned, open_prior(store, prepared.folder("b1", held)), most_chunks=5)
+    near = Near(BoundedGFM(projected, prepared.open_owners(store, "b1", held, divided), active=5), candidates)
+    for mode in (None, near):
+        scorer = GFMScorer(stored, divided.labels, divided.numbers, LetterEncoder(), lambda: exact, mode, "softmax")
+        seeds = {0: 1.0} if names else {}
+        entities, chunks = scorer.score(seeds, "what lives in caves?")
+        assert entities.shape == chunks.shape == (len(names),)
+        assert (chunks > 0).all()
+        with pytest.raises(BadInput, match="is not an entity"):
+            scorer.score({2: 1.0}, "a seed of another build")
+
+
 def test_the_encoder_is_the_checkpoints_unless_the_settings_name_one(weights: tuple[Path, prepared.Weights]) -> None:
     network = weights[1].network
     chosen = prepared.text_encoder(network, GFMSettings(model="x"))

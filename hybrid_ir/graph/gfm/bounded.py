@@ -24,6 +24,12 @@ from hybrid_ir.graph.knowledge_graph import Numbers
 
 WALK_DAMPING = 0.85
 """Of the walk that picks the active nodes: six layers reach six hops."""
+STRONGEST = 0.25
+"""Of the active nodes so many at most are hearers of seeds, those that the first layer changes most."""
+HEARERS_SHARE = 0.5
+"""Of the mass that the walk starts with; the seeds have the rest."""
+MOST_RELATIONS = 2048
+"""Pairs of a seed and a relation whose first layer is computed; the loudest where there are more."""
 
 
 class BoundedGFM:
@@ -34,13 +40,48 @@ class BoundedGFM:
         self._projected, self._owners, self._active = projected, owners, active
         self._tolerance = tolerance or 0.02 / active
 
-    def nearest(self, seeds: Mapping[int, float]) -> Numbers:
-        """The active nodes, ascending: the seeds and those where a walk from them is most often."""
-        reached, mass = walk(self._owners, seeds, WALK_DAMPING, self._tolerance)
-        wanted = max(self._active, len(seeds))
-        if len(reached) > wanted:
-            reached = reached[np.lexsort((reached, -mass))[:wanted]]
-        return np.union1d(reached, np.array(list(seeds), np.int64))
+    def nearest(self, q: Tensor, seeds: Mapping[int, float]) -> Numbers:
+        """The active nodes, ascending: seeds, the hearers they change most, and those where a walk from both is most.
+
+        A walk alone does not know the question: of a hub's thousand neighbours it prefers none, where
+        the network picks those behind the relation that was asked for.
+        """
+        given = np.array(sorted(seeds), np.int64)
+        total = sum(seeds.values())
+        hearers, change = self._hearers(q, seeds)
+        start = {node: weight / total for node, weight in seeds.items()}
+        if len(hearers):
+            start = {node: (1 - HEARERS_SHARE) * weight for node, weight in start.items()}
+            start |= dict(zip(hearers.tolist(), (HEARERS_SHARE * change / change.sum()).tolist(), strict=True))
+        reached, mass = walk(self._owners, start, WALK_DAMPING, self._tolerance)
+        chosen = np.union1d(given, hearers)
+        others = np.isin(reached, chosen, invert=True)
+        reached, mass = reached[others], mass[others]
+        left = max(self._active - len(chosen), 0)
+        return np.union1d(chosen, reached[np.lexsort((reached, -mass))[:left]])
+
+    def _hearers(self, q: Tensor, seeds: Mapping[int, float]) -> tuple[Numbers, NDArray[np.float64]]:
+        """Neighbours of the seeds that the first layer changes most, ascending, and by how much (> 0)."""
+        seed, hearer, relation = self._owners.hearers(np.array(sorted(seeds), np.int64))
+        beside = np.isin(hearer, np.array(list(seeds)), invert=True)
+        seed, hearer, relation = seed[beside], hearer[beside], relation[beside].astype(np.int64)
+        # What a seed says through a relation is the same for all who hear it: computed once.
+        relations = len(self._projected.relations[0])
+        pairs, place = np.unique(seed * relations + relation, return_inverse=True)
+        weight = np.array([seeds[node] for node in (pairs // relations).tolist()], np.float32)
+        said = torch.from_numpy(self._projected.relations[0][pairs % relations] * weight[:, None]) * q
+        loud = torch.linalg.vector_norm(said, dim=1).argsort(descending=True, stable=True)[:MOST_RELATIONS]
+        change = np.zeros(len(pairs))
+        layer = self._projected.layers[0]
+        change[loud.numpy()] = torch.linalg.vector_norm(
+            layer(torch.zeros(len(loud), len(q)), said[loud]) - layer.idle(), dim=1
+        ).numpy()
+        ids, at = np.unique(hearer, return_inverse=True)
+        most = np.zeros(len(ids))
+        np.maximum.at(most, at, change[place])
+        best = np.lexsort((ids, -most))[: int(STRONGEST * self._active)]
+        best = np.sort(best[most[best] > 0])
+        return ids[best], most[best]
 
     def score(self, question: Tensor, seeds: Mapping[int, float]) -> tuple[Numbers, NDArray[np.float32]]:
         """The active nodes and their logits; ``question``: a text vector of shape (text dimension,)."""
@@ -49,7 +90,7 @@ class BoundedGFM:
             q = self._projected.question(question)
             if not seeds:
                 return np.zeros(0, np.int64), np.zeros(0, np.float32)
-            nodes = self.nearest(seeds)
+            nodes = self.nearest(q, seeds)
             states = self.states(nodes, q, seeds)
             return nodes, self._projected.logits(states[:, None], q[None])[:, 0].numpy()
 

@@ -18,7 +18,8 @@ from torch import Tensor
 
 from hybrid_ir.errors import BadInput
 from hybrid_ir.graph.gfm.projection import Projected, check_seeds
-from hybrid_ir.graph.messages import MessageGraph
+from hybrid_ir.graph.knowledge_graph import ranges
+from hybrid_ir.graph.messages import MessageGraph, inverse
 
 NODES_PER_BLOCK = 2048
 
@@ -73,9 +74,9 @@ class ExactGFM:
             nodes = np.array(sorted(given), np.int64)
             weight = np.array([given[int(node)] for node in nodes], np.float32)
             # Messages are symmetric: whoever hears a seed is heard by it, through the other direction.
-            at = _ranges(graph.indptr[nodes], graph.indptr[nodes + 1])
+            at = ranges(graph.indptr[nodes], graph.indptr[nodes + 1])
             by = np.repeat(weight, graph.indptr[nodes + 1] - graph.indptr[nodes])
-            hearer, back = graph.source[at].astype(np.int64), _inverse(graph.relation[at], graph.relations)
+            hearer, back = graph.source[at].astype(np.int64), inverse(graph.relation[at], graph.relations)
             touched, place = np.unique(np.concatenate([nodes, hearer]), return_inverse=True)
             heard = torch.zeros(len(touched), dimension)
             heard.index_add_(0, torch.from_numpy(place[len(nodes) :]), torch.from_numpy(projected[back] * by[:, None]))
@@ -113,15 +114,3 @@ class ExactGFM:
                 layer(x, torch.from_numpy(u).view(-1, dimension))
             )
             yield first, end, u
-
-
-def _inverse(relation: NDArray[np.int32], relations: int) -> NDArray[np.int32]:
-    inverse: NDArray[np.int32] = np.where(relation < relations, relation + relations, relation - relations)
-    return inverse
-
-
-def _ranges(starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """All numbers of all ranges, in order."""
-    count = ends - starts
-    numbers: NDArray[np.int64] = np.arange(int(count.sum())) + np.repeat(starts - (np.cumsum(count) - count), count)
-    return numbers

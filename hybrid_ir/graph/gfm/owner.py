@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from hybrid_ir.graph.gfm.background import Background, Bits
 from hybrid_ir.graph.gfm.projection import Head
-from hybrid_ir.graph.knowledge_graph import Numbers
-from hybrid_ir.graph.messages import MessageGraph
+from hybrid_ir.graph.knowledge_graph import Numbers, ranges
+from hybrid_ir.graph.messages import MessageGraph, inverse
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,10 @@ class Owners(Protocol):
         """One hop: what each owner is given are ids of its own, ascending."""
         ...
 
+    def hearers(self, seeds: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+        """Who hears ``seeds`` (ascending ids), and through which relation: (seed, hearer, relation) of each message."""
+        ...
+
     def gather(self, active: Numbers) -> list[Rows]:
         """Of each owner its rows among ``active`` (ascending ids)."""
         ...
@@ -87,6 +91,14 @@ class PartitionOwner:
         back = np.where(degree == 0, part, 0)
         kept = given - part * degree - back
         return Pushed(settled, kept, target[order], moved[order], int(back.sum()))
+
+    def hearers(self, seeds: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+        """Messages are symmetric: whoever a seed hears, hears it through the inverse."""
+        messages, rows = self._messages, self._own(seeds)
+        at = ranges(messages.indptr[rows], messages.indptr[rows + 1])
+        seed = np.repeat(rows + self.start, messages.indptr[rows + 1] - messages.indptr[rows])
+        back = inverse(messages.relation[at], messages.relations)
+        return seed, messages.source[at].astype(np.int64), back.astype(np.int64)
 
     def gather(self, active: Numbers) -> Rows:
         from hybrid_ir.graph.gfm.kernels import induced
@@ -122,6 +134,10 @@ class LocalOwners:
     def push(self, ids: Sequence[Numbers], mass: Sequence[Numbers], damping: float, least: float) -> list[Pushed]:
         given = zip(self._owners, ids, mass, strict=True)
         return [owner.push(own, held, damping, least) for owner, own, held in given]
+
+    def hearers(self, seeds: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+        seed, hearer, relation = zip(*(owner.hearers(seeds) for owner in self._owners), strict=True)
+        return np.concatenate(seed), np.concatenate(hearer), np.concatenate(relation)
 
     def gather(self, active: Numbers) -> list[Rows]:
         return [owner.gather(active) for owner in self._owners]
