@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -34,6 +34,9 @@ from hybrid_ir.terminal import (
     say_build,
 )
 from hybrid_ir.trace_commands import replay
+
+if TYPE_CHECKING:
+    from hybrid_ir.evaluation.benchmark import Asking
 
 app = typer.Typer(
     name="hybrid-ir",
@@ -230,11 +233,17 @@ def _build_id(corpus: Sequence[str], root: str, settings: Settings, reporter: Re
     return run_index(corpus, root, settings, reporter).build_id
 
 
+def _asking() -> Asking:
+    from ray_jobs.benchmark import asked_by
+
+    return asked_by
+
+
 app.add_typer(model_commands.app, name="models")
 app.add_typer(key_commands.app, name="keys")
 for command in (inspect, verify, rollback, gc, prepare_gfm, replay):
     app.command()(command)
-app.add_typer(benchmark_commands.commands(_build_id), name="benchmark")
+app.add_typer(benchmark_commands.commands(_build_id, _asking), name="benchmark")
 
 
 def main() -> None:

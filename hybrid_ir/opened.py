@@ -57,6 +57,21 @@ class Index:
             if same and part in other.__dict__:
                 self.__dict__[part] = other.__dict__[part]
 
+    def asked_by(self, settings: Settings) -> Index:
+        """The same build asked by other settings; what does not depend on them is loaded once.
+
+        Raises Conflict where the settings are of another build.
+        """
+        if settings.build != self.settings.build:
+            raise Conflict("These settings are of another index: their key build differs from the one that is open.")
+        other = Index(self.store, self.manifest, settings)
+        for part in ("chunks", "graph", "extractor", "chunk_encoder", "entity_encoder"):
+            other.__dict__[part] = getattr(self, part)
+        for part in ("messages", "statements", "dense_path"):
+            if part in self.__dict__:
+                other.__dict__[part] = self.__dict__[part]
+        return other
+
     @property
     def build_id(self) -> str:
         return self.manifest.build_id

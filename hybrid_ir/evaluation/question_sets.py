@@ -1,0 +1,95 @@
+"""The questions that a grid's datasets name: MIRAGE's sets, sets with gold documents, files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+from hybrid_ir.errors import BadInput, NotFound
+from hybrid_ir.evaluation import datasets, retrieval_sets
+from hybrid_ir.evaluation.datasets import AnswerSet
+from hybrid_ir.evaluation.questions import GoldQuestion, read_questions
+from hybrid_ir.records import Record
+
+OPEN_SETS = ("musique", "hotpotqa", "2wikimultihopqa", "bc5cdr")
+"""Open questions with gold documents; they need an index of their own corpus."""
+
+
+class DatasetRecord(Record):
+    """What a run says of a dataset."""
+
+    name: str
+    questions: int
+    sha256: str
+    """Of the questions as they were asked."""
+    summary: str
+    problems: tuple[str, ...] = ()
+
+
+def load(name: str, data: str | Path | None, beside: Path, *, limit: int | None, strict: bool) -> AnswerSet:
+    """A set by its name, or a ``.jsonl`` file by its path: as MIRAGE writes it, or as ``examples/questions.jsonl``.
+
+    A path is looked for from the working folder, then from ``beside``.  ``limit``: so many of the questions, spread
+    over the set.  Raises NotFound and BadInput with a sentence; with ``strict`` also for a line that cannot be used.
+    """
+    if name.endswith(".jsonl"):
+        path = next((one for one in (Path(name), beside / name) if one.is_file()), None)
+        if path is None:
+            raise NotFound(f"{name}: no such file of questions.")
+        found = _project_form(path) if _is_project_form(path) else datasets.read(path, path.stem, strict=strict)
+    elif name in datasets.FILES or name in OPEN_SETS:
+        if data is None:
+            raise BadInput(f"The set {name} needs the folder of the data sets: --data PATH, or HYBRID_IR_DATA.")
+        if name in datasets.FILES:
+            found = datasets.load(name, data, strict=strict)
+        else:
+            found = AnswerSet(name, tuple(retrieval_sets.load(name, Path(data)).questions))
+    else:
+        known = ", ".join((*datasets.FILES, *OPEN_SETS))
+        raise BadInput(f"There is no set {name!r}; the sets are {known}, or name a file that ends in .jsonl.")
+    if len({question.id for question in found.questions}) < len(found.questions):
+        seen: set[str] = set()
+        twice = next(q.id for q in found.questions if q.id in seen or seen.add(q.id))  # type: ignore[func-returns-value]
+        raise BadInput(f"{name}: the id {twice!r} is given twice.")
+    return found.limited(limit)
+
+
+def record(name: str, found: AnswerSet) -> DatasetRecord:
+    """For a run's folder."""
+    told = "\n".join(question.model_dump_json() for question in found.questions)
+    return DatasetRecord(
+        name=name,
+        questions=len(found.questions),
+        sha256=hashlib.sha256(told.encode()).hexdigest(),
+        summary=found.summary(),
+        problems=found.problems,
+    )
+
+
+def _is_project_form(path: Path) -> bool:
+    """The project's own lines say the question's type; MIRAGE's do not."""
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        first = next((line for line in lines if line.strip()), "")
+    try:
+        row = json.loads(first)
+    except ValueError:
+        return False
+    return isinstance(row, dict) and "type" in row
+
+
+def _project_form(path: Path) -> AnswerSet:
+    questions = read_questions(path)
+    if not questions:
+        raise BadInput(f"{path}: no question that can be used.")
+    for question in questions:
+        _check(path, question)
+    return AnswerSet(path.stem, tuple(questions))
+
+
+def _check(path: Path, question: GoldQuestion) -> None:
+    if question.options and question.answer not in question.options:
+        raise BadInput(
+            f"{path}, question {question.id!r}: the answer {question.answer!r} is not among the options "
+            f"{', '.join(question.options)}."
+        )

@@ -1,0 +1,98 @@
+"""The report of a run: ``report.html``, ``report.md`` and ``summary.json`` in its folder; and of two runs compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from hybrid_ir.errors import BadInput
+from hybrid_ir.evaluation import journal, report_page, report_plots, report_tables
+from hybrid_ir.evaluation import run as runs
+from hybrid_ir.evaluation.rows import Row
+from hybrid_ir.evaluation.run import Run
+from hybrid_ir.evaluation.statistics import Comparison, Summary, compare, corrected, summarise
+
+PAGE, MARKDOWN, SUMMARY = "report.html", "report.md", "summary.json"
+NO_PLOTS = "No plots: pip install 'hybrid-ir[bench]' brings matplotlib."
+
+
+def write(folder: Path, run: Run, rows: Sequence[Row], stopped: str = "") -> Summary:
+    """Make the report anew."""
+    summary = summarise(run, rows, stopped)
+    pictures, without = _pictures(summary)
+    (folder / PAGE).write_text(report_page.page(run, summary, rows, pictures, without), encoding="utf-8")
+    (folder / MARKDOWN).write_text(markdown(run, summary), encoding="utf-8")
+    (folder / SUMMARY).write_text(summary.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    return summary
+
+
+def markdown(run: Run, summary: Summary) -> str:
+    """The tables."""
+    told = [f"# {summary.title}", "", f"Build {run.build_id or '(a service)'}, begun {run.started}."]
+    if summary.stopped:
+        told.append(f"\n**Not finished.** {summary.stopped}")
+    told += [f"\nLeft out: {said}" for said in summary.left_out]
+    told += [f"\n{problem}" for problem in summary.problems]
+    return "\n".join(told) + "\n\n" + "\n".join(map(report_tables.markdown, report_tables.tables(summary)))
+
+
+def text(summary: Summary, folder: Path) -> str:
+    """For a terminal."""
+    shown = [*report_tables.accuracy(summary), report_tables.comparisons(summary), report_tables.failures(summary)]
+    told = [report_tables.terminal(table) for table in shown if table.rows]
+    told += [f"Left out: {said}" for said in summary.left_out]
+    told += [f"Not finished. {summary.stopped}"] if summary.stopped else []
+    return "\n\n".join([*told, f"The report, with every question: {folder / PAGE}"])
+
+
+def compare_runs(a: Path, b: Path) -> list[Comparison]:
+    """The cells that two runs share, over the questions that both asked; corrected over all of them.
+
+    Raises NotFound where a folder holds no run, BadInput where they share nothing, or their questions differ.
+    """
+    first, second = runs.read(a), runs.read(b)
+    for name, one in first.datasets.items():
+        other = second.datasets.get(name)
+        if other is not None and other.sha256 != one.sha256 and first.limit == second.limit:
+            raise BadInput(f"{a} and {b} asked different questions as {name}; there is nothing to compare.")
+    rows = [_by_cell(folder) for folder in (a, b)]
+    shared = [one.cell.key for one in first.planned if one.cell.key in rows[0] and one.cell.key in rows[1]]
+    if not shared:
+        raise BadInput(
+            f"{a} and {b} share no method, model, dataset, rounds, top-k and seed. {a} has "
+            f"{', '.join(list(rows[0])[:5]) or 'no rows'}; {b} has {', '.join(list(rows[1])[:5]) or 'no rows'}."
+        )
+    return corrected([compare(rows[0][key], rows[1][key], (key, key)) for key in shared])
+
+
+def comparison_text(found: Sequence[Comparison], a: Path, b: Path) -> str:
+    """For a terminal."""
+    rows = tuple(
+        (
+            one.a,
+            str(one.questions),
+            f"{100 * one.difference.mean:+.1f} [{100 * one.difference.low:+.1f}, {100 * one.difference.high:+.1f}]",
+            f"{one.only_a} : {one.only_b}",
+            f"{one.p:.3f}",
+            f"{one.p_corrected:.3f}",
+        )
+        for one in found
+    )
+    header = ("cell", "questions", "points [95 %]", "one alone right", "p", "p, Holm")
+    return report_tables.terminal(report_tables.Table(f"{a} less {b}, accuracy", header, rows))
+
+
+def _by_cell(folder: Path) -> dict[str, dict[str, Row]]:
+    found: dict[str, dict[str, Row]] = {}
+    for (cell, question), row in journal.read(folder / journal.NAME).items():
+        found.setdefault(cell, {})[question] = row
+    return found
+
+
+def _pictures(summary: Summary) -> tuple[list[tuple[str, bytes]], str]:
+    try:
+        return report_plots.plots(summary), ""
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "matplotlib":
+            raise
+        return [], NO_PLOTS
