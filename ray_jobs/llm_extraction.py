@@ -28,6 +28,14 @@ class ExtractByEndpoint:
         return {**row, "extract": shard.extract(self._plan, row["shard"], self._extractor).model_dump_json()}
 
 
+def check(settings: LLMExtractorSettings) -> None:
+    """Before hours are spent on reading: raises BadInput where the model that is to run in the job is not here."""
+    if isinstance(settings.llm, VLLMSettings):
+        from ray_jobs import vllm_extraction
+
+        vllm_extraction.model_folder(settings.llm)
+
+
 def by_llm(
     plan: SegmentPlan, settings: LLMExtractorSettings, job: JobSettings, reporter: Reporter
 ) -> tuple[Stage, CallBudget]:

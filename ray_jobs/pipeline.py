@@ -19,7 +19,7 @@ from hybrid_ir.settings import BuildSettings, JobSettings, LLMExtractorSettings
 from hybrid_ir.store import FileEntry
 from ray_jobs import stages
 from ray_jobs.call_budget import CallBudget
-from ray_jobs.llm_extraction import by_llm
+from ray_jobs.llm_extraction import by_llm, check
 
 BYTES_PER_SHARD = 512 * 2**10
 """About 300 abstracts: a minute of a worker with the embedded models, so that two workers end together."""
@@ -62,6 +62,8 @@ def make_segment(
     plan: SegmentPlan, ranges: Sequence[FileRange], job: JobSettings, reporter: Reporter, work: Work
 ) -> Segment:
     """Read, chunk, extract, encode and count terms.  Raises BadInput where too little of the corpus could be used."""
+    if isinstance(plan.settings.extractor, LLMExtractorSettings):
+        check(plan.settings.extractor)
     parts = [{"part": name, "files": [part.model_dump_json() for part in group]} for name, group in read_parts(ranges)]
     _drain(reporter, "read", parts, (stages.read, plan, job.read), "documents", _tally("read"))
     groups = [{"group": number} for number in range(parsed.group_count(plan.shards))]

@@ -7,6 +7,7 @@ takes two rounds and one for each retry; a round starts its engines anew.
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 from collections.abc import Iterator
 from functools import partial
@@ -107,8 +108,16 @@ def _write(batch: Any, plan: SegmentPlan) -> Any:
     return batch.select(["shard"])
 
 
-def _folder(model: VLLMSettings) -> Path:
-    """Where the model lies, on this node as on the others: no worker downloads anything."""
+def model_folder(model: VLLMSettings) -> Path:
+    """Where the model lies, on this node as on the others: no worker downloads anything.
+
+    Raises BadInput where it is not there, or vLLM is not installed.
+    """
+    if importlib.util.find_spec("vllm") is None:  # ray.data.llm itself would only fail in its workers
+        raise BadInput(
+            "extractor.llm: backend vllm is not installed: pip install 'hybrid-ir[vllm]' on every node, or name an "
+            "endpoint: llm: {backend: openai, base_url: …}."
+        )
     if Path(model.model).is_dir():
         return Path(model.model).absolute()
     held = models.require(model.model, model.revision)
@@ -120,13 +129,8 @@ def _folder(model: VLLMSettings) -> Path:
 
 
 def _processor(model: VLLMSettings) -> Any:
-    try:
-        from ray.data.llm import build_processor, vLLMEngineProcessorConfig
-    except ImportError as error:
-        raise BadInput(
-            "extractor.llm: backend vllm needs Ray's own vLLM on every node: pip install 'hybrid-ir[vllm]', or name an "
-            "endpoint: llm: {backend: openai, base_url: …}."
-        ) from error
+    from ray.data.llm import build_processor, vLLMEngineProcessorConfig
+
     engine = {
         # Without it a model may fill its reply with white space, which a schema allows.
         "structured_outputs_config": {"backend": "xgrammar", "disable_any_whitespace": True},
@@ -134,7 +138,7 @@ def _processor(model: VLLMSettings) -> Any:
         **model.engine,
     }
     config = vLLMEngineProcessorConfig(
-        model_source=str(_folder(model)),
+        model_source=str(model_folder(model)),
         engine_kwargs=engine,
         concurrency=(max(1, model.min_replicas), max(1, model.min_replicas, model.max_replicas)),
         batch_size=BATCH,

@@ -1,6 +1,7 @@
 """Indexing by a language model behind a real, bad endpoint: no chunk lost, none twice, nothing paid twice."""
 
 import hashlib
+import importlib.util
 import json
 import re
 from collections import Counter
@@ -8,7 +9,7 @@ from collections import Counter
 import pytest
 from fake_llm import FakeServer, Fault
 
-from hybrid_ir.errors import Failed, Unavailable
+from hybrid_ir.errors import BadInput, Failed, Unavailable
 from hybrid_ir.extraction.llm_prompts import SCHEMAS
 from hybrid_ir.index import error_records, layout, manifest
 from hybrid_ir.index.replies import prompt_key
@@ -41,7 +42,7 @@ def cluster():
 
 
 def settings(server, **changes):
-    llm = {"backend": "openai", "model": "fake", "base_url": server.url, "concurrency": 4, "timeout_s": 1, "retries": 2}
+    llm = {"backend": "openai", "model": "fake", "base_url": server.url, "concurrency": 4, "timeout_s": 4, "retries": 3}
     extractor = {"kind": "llm", "llm": llm, "rules": {"vocabularies": ()}, **changes}
     return Settings.model_validate({"build": {"shards": 3, "extractor": extractor}, "job": {"lease_s": 20}})
 
@@ -165,6 +166,14 @@ def test_an_endpoint_that_misbehaves_and_dies_half_way(corpus, tmp_path):
         longer = settings(server, retries=3)
         assert state(root, index([corpus], str(root), longer, QUIET))[1] == EXPECTED
         assert {number_of(call.prompt) for call in server.log} == HOPELESS
+
+
+@pytest.mark.skipif(importlib.util.find_spec("vllm") is not None, reason="vLLM is installed here")
+def test_vllm_that_is_not_installed_is_named_before_anything_is_read(corpus, tmp_path):
+    extractor = {"kind": "llm", "llm": {"backend": "vllm", "model": "m"}, "rules": {"vocabularies": ()}}
+    with pytest.raises(BadInput, match=r"pip install 'hybrid-ir\[vllm\]'"):
+        index([corpus], str(tmp_path), Settings.model_validate({"build": {"extractor": extractor}}), QUIET)
+    assert not Store(str(tmp_path)).files("work")
 
 
 def test_a_budget_stops_the_job_and_each_run_has_its_own(corpus, tmp_path):
