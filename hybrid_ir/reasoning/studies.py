@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 
 LATE = 3.0
 P_LIMIT = 0.05
+TOLD = 2
+"""Sentences in the past that make a report: so nearly all abstracts are one, and of the sample corpus's notes none."""
 
 _RESULT = (
     r"(?:differ|associat|correlat|relat|improv|affect|chang|increas|reduc|decreas|predict|influenc|alter|impact)\w*"
@@ -87,6 +89,8 @@ _STUDY = re.compile(
     re.IGNORECASE,
 )
 
+_PAST = re.compile(r"\b(?:was|were|did|had)\b", re.IGNORECASE)
+
 SIGNS = ("null", "agree", "condition", "finding", "null_results", "positive_results", "asks_need", "asks_good")
 VERDICTS = ("yes", "no", "maybe")
 BIAS = {"no": -0.87, "maybe": -1.08}
@@ -98,8 +102,9 @@ WEIGHTS = {
 
 
 def is_study(sentences: Sequence[str]) -> bool:
-    """Whether a text reports a study, and not what is known."""
-    return any(_STUDY.search(text) for text in sentences)
+    """Whether a text reports a study, which is told in the past, and not what is known."""
+    past = sum(_PAST.search(text) is not None for text in sentences)
+    return past >= TOLD or any(_STUDY.search(text) for text in sentences)
 
 
 def results(sentence: str) -> tuple[bool, bool]:
