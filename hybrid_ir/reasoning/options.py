@@ -20,7 +20,9 @@ SECOND = 0.3
 AGAINST = 0.5
 """Weight of the best sentence that denies an option beside the best that speaks for it."""
 DENIED = 0.6
-"""Share of an option's own words that a sentence with a negation must hold to deny it."""
+"""Share of an option's own words that a sentence with a negation must hold to deny it, ..."""
+DENIED_OF = 0.5
+"""... and share of the words of what asks: "can no longer serve X" denies nothing where the loss of X is asked."""
 
 
 def option_support(question: Question, field: Field, reader: Reader) -> tuple[dict[str, float], dict[str, list[int]]]:
@@ -30,9 +32,9 @@ def option_support(question: Question, field: Field, reader: Reader) -> tuple[di
         support(o) = max over s of relevance(s) match(s, o), plus SECOND times the best of another chunk,
                      less AGAINST times the best that denies o
 
-    A sentence denies an option that it names where it negates and neither what asks nor the option does: it is then
-    no support.  ``coverage`` counts the option's words that the question does not hold: a word that all options share
-    with the question tells nothing.
+    A sentence denies an option where it names it, says what is asked, and negates, and neither what asks nor the
+    option does: it is then no support.  ``coverage`` counts the option's words that the question does not hold: a word
+    that all options share with the question tells nothing.
     """
     support: dict[str, float] = {}
     sentences: dict[str, list[int]] = {}
@@ -40,7 +42,14 @@ def option_support(question: Question, field: Field, reader: Reader) -> tuple[di
     vectors = reader.query_vectors(list(question.options.values()))
     focus = focus_of(question)
     affirms = focus.inverted or not negates(focus.need)  # "all but which": each option is a plain statement
-    denies = np.array([affirms and negates(sentence.text) for sentence in field.sentences], bool)
+    wanted_of = content_words(focus.need)
+    denies = np.array(
+        [
+            affirms and negates(sentence.text) and coverage(wanted_of, words, {}) >= DENIED_OF
+            for sentence, words in zip(field.sentences, field.words, strict=True)
+        ],
+        bool,
+    )
     for row, (letter, text) in enumerate(question.options.items()):
         wanted = content_words(text)
         wanted = (wanted - asked) or wanted
