@@ -39,6 +39,18 @@ from hybrid_ir.roles import LLM, Encoder, Extractor, GraphScorer, Reasoner, Rera
 from hybrid_ir.settings import ImportedExtractorSettings, LLMExtractorSettings, LLMReasonerSettings, Settings
 from hybrid_ir.store import Store
 
+_OF_BUILD = (
+    "chunks",
+    "graph",
+    "messages",
+    "statements",
+    "extractor",
+    "chunk_encoder",
+    "entity_encoder",
+    "dense_path",
+)
+"""Parts of an index that no other setting changes."""
+
 
 class Index:
     """The parts of one build, with the models that its manifest names."""
@@ -58,19 +70,21 @@ class Index:
                 self.__dict__[part] = other.__dict__[part]
 
     def asked_by(self, settings: Settings) -> Index:
-        """The same build asked by other settings; what does not depend on them is loaded once.
+        """The same build asked by other settings, with what is loaded here and does not depend on them.
 
         Raises Conflict where the settings are of another build.
         """
         if settings.build != self.settings.build:
             raise Conflict("These settings are of another index: their key build differs from the one that is open.")
         other = Index(self.store, self.manifest, settings)
-        for part in ("chunks", "graph", "extractor", "chunk_encoder", "entity_encoder"):
-            other.__dict__[part] = getattr(self, part)
-        for part in ("messages", "statements", "dense_path"):
-            if part in self.__dict__:
-                other.__dict__[part] = self.__dict__[part]
+        other.share_parts(self)
         return other
+
+    def share_parts(self, other: Index) -> None:
+        """Use what another opening of the same build has loaded, where it depends on the build alone."""
+        for part in _OF_BUILD:
+            if part in other.__dict__:
+                self.__dict__.setdefault(part, other.__dict__[part])
 
     @property
     def build_id(self) -> str:

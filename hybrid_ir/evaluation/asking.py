@@ -43,12 +43,11 @@ class WithOptions:
 
 
 class Asker:
-    """One open build, asked by the settings of any cell; models and graph are loaded once."""
+    """One open build, asked by the settings of any cell; what needs loading is loaded once."""
 
     def __init__(self, open_with: Callable[[Settings], Index], options_in_query: bool = False) -> None:
         """``open_with`` opens the build; it is called once."""
         self._open_with, self._options_in_query = open_with, options_in_query
-        self._first: Index | None = None
         self._opened: dict[str, tuple[Index, FusedRetriever]] = {}
 
     async def ask(self, planned: Planned, question: GoldQuestion) -> Row:
@@ -64,11 +63,12 @@ class Asker:
         return row_of(planned.cell, question, answer, calls)
 
     def _with(self, settings: Settings) -> tuple[Index, FusedRetriever]:
-        if self._first is None:
-            self._first = self._open_with(settings)
         key = digest(settings.model_dump(mode="json", exclude={"loop", "job", "serve"}))
         if key not in self._opened:
-            index = self._first.asked_by(settings)
+            held = [index for index, _ in self._opened.values()]
+            index = held[0].asked_by(settings) if held else self._open_with(settings)
+            for other in held:
+                index.share_parts(other)
             top_n = settings.rerank.top_n if settings.rerank else 0
             retriever = FusedRetriever(index.paths, index.chunks, settings.fusion, index.reranker, top_n)
             self._opened[key] = index, retriever

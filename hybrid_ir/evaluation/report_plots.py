@@ -70,6 +70,8 @@ def _scatter(axes: Axes, cells: list[CellSummary], axis: str, value: str) -> Non
         drawn: dict[str, Any] = {"linestyle": "none", "color": colour, "marker": marker, "capsize": 2}
         axes.errorbar([at], [100 * one.strict.mean], yerr=[[low], [high]], label=name, **drawn)
     axes.set_xscale("log")
+    for ticks in (axes.xaxis.set_major_formatter, axes.xaxis.set_minor_formatter):
+        ticks(lambda value, _: f"{value:g}")
     axes.set_xlabel(axis)
     axes.legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
 

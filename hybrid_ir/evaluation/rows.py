@@ -14,6 +14,7 @@ from hybrid_ir.evaluation.grid import Cell
 from hybrid_ir.evaluation.metrics import documents, loop_ranking, recall_at
 from hybrid_ir.evaluation.questions import GoldQuestion
 from hybrid_ir.reasoning.parsing import mirage_choice
+from hybrid_ir.reasoning.verdicts import wanted_of
 from hybrid_ir.records import Answer, ModelCall, Record
 
 
@@ -134,7 +135,7 @@ def _compatible(question: GoldQuestion, answer: Answer, calls: Sequence[ModelCal
     """
     if not calls:
         return answer.choice == question.answer
-    if "polar" in calls[-1].prompt:
+    if wanted_of(question.asked()).name == "final_polar":
         return (answer.choice or "A") == question.answer
     return mirage_choice(calls[-1].reply) == question.answer
 
