@@ -113,7 +113,8 @@ def model_folder(model: VLLMSettings) -> Path:
 
     Raises BadInput where it is not there, or vLLM is not installed.
     """
-    if importlib.util.find_spec("vllm") is None:  # ray.data.llm itself would only fail in its workers
+    found = importlib.util.find_spec("vllm")  # ray.data.llm itself would only fail in its workers
+    if found is None or found.origin is None:  # a folder of that name is no package
         raise BadInput(
             "extractor.llm: backend vllm is not installed: pip install 'hybrid-ir[vllm]' on every node, or name an "
             "endpoint: llm: {backend: openai, base_url: …}."
