@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
@@ -86,8 +86,13 @@ class _State:
         self._right = self._asked = self._in_a_row = 0
         self._check()
 
-    def add(self, row: Row) -> None:
-        self.journal.add(row)
+    def add(self, rows: Sequence[Row]) -> None:
+        self.journal.add(*rows)
+        for row in rows:
+            self._count(row)
+        self._check()
+
+    def _count(self, row: Row) -> None:
         self._calls, self._tokens = self._calls + row.calls, self._tokens + row.tokens
         self._right, self._asked = self._right + row.strict, self._asked + 1
         self._in_a_row = self._in_a_row + 1 if row.kind == Unavailable.__name__ else 0
@@ -95,7 +100,6 @@ class _State:
             self.stopped = (
                 f"{IN_A_ROW} questions in a row got no answer: {row.error} With --retry-errors they are asked again."
             )
-        self._check()
 
     def _check(self) -> None:
         spent = self.budget.spent(self._calls, self._tokens, time.monotonic() - self.start)
@@ -116,22 +120,23 @@ def _asked(
     """The rows as they come, each written down before it is given on."""
     running: set[Future[Row]] = set()
     executor = ThreadPoolExecutor(concurrency, thread_name_prefix="ask")
+    # As many again stand in line, so that none of those who ask waits for a disk.
+    most = 2 * concurrency
     try:
         while True:
-            while len(running) < concurrency and not state.stopped and (item := next(open_, None)) is not None:
+            while len(running) < most and not state.stopped and (item := next(open_, None)) is not None:
                 running.add(executor.submit(_one, ask, *item, strict))
+            if state.stopped:
+                running = {future for future in running if not future.cancel()}
             if not running:
                 return
             finished, running = wait(running, return_when=FIRST_COMPLETED)
-            failure: BaseException | None = None
-            for future in finished:
-                if (error := future.exception()) is not None:
-                    failure = failure or error
-                    continue
-                state.add(future.result())
-                yield future.result()
-            if failure is not None:
-                raise failure
+            failures = [error for future in finished if (error := future.exception()) is not None]
+            rows = [future.result() for future in finished if future.exception() is None]
+            state.add(rows)
+            yield from rows
+            if failures:
+                raise failures[0]
     finally:
         executor.shutdown(wait=False, cancel_futures=True)
 
