@@ -141,7 +141,7 @@ def _anew(request: Request, reporter: Reporter) -> Run:
         grid=grid,
         planned=planned,
         left_out=plan.left_out,
-        root=request.root or "",
+        root=_absolute(request.root or ""),
         url=request.url or "",
         build_id=build_id,
         fingerprints=fingerprints,
@@ -167,7 +167,7 @@ def _again(request: Request, folder: Path) -> Run:
         if build_id and build_id != before.build_id:
             raise Conflict(f"{before.url} now serves the build {build_id}; the run asked {before.build_id}.")
         return before.model_copy(update={**changes, "url": request.url or before.url})
-    root = request.root or before.root
+    root = _absolute(request.root or before.root)
     open_index(root, before.planned[0].settings, before.build_id)
     return before.model_copy(update={**changes, "root": root})
 
@@ -205,6 +205,11 @@ def _served(url: str, strict: bool) -> tuple[dict[str, object], str, str]:
             raise
         return {}, "", str(error)
     return dict(found.get("fingerprints", {})), str(found.get("build_id", "")), ""
+
+
+def _absolute(root: str) -> str:
+    """Workers have working folders of their own."""
+    return str(Path(root).expanduser().absolute()) if root and "://" not in root else root
 
 
 def _with_methods(grid: Grid, methods: str | None) -> Grid:
