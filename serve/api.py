@@ -41,8 +41,10 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def create_app(served: Served, follower: Follower | None = None, metrics: Metrics | None = None) -> FastAPI:
-    """Routes only; what they do is the service's, which a request asks for once."""
+def create_app(
+    served: Served, follower: Follower | None = None, metrics: Metrics | None = None, says_id: bool = True
+) -> FastAPI:
+    """Routes only; what they do is the service's, which a request asks for once.  ``says_id``: see the gateway."""
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
@@ -63,6 +65,7 @@ def create_app(served: Served, follower: Follower | None = None, metrics: Metric
         held=held,
         trusted_network=wanted.trusted_network,
         metrics=metrics,
+        says_id=says_id,
     )
 
     @app.post("/v1/answer", response_model=Answer, responses=_ERRORS, tags=["questions"])

@@ -69,4 +69,4 @@ class Controller:
                 lambda service: service.warm(wanted.most_replicas),
                 wanted.follow_s,
             )
-        return create_app(self._served, follower, self._metrics)
+        return create_app(self._served, follower, self._metrics, says_id=False)  # Serve's proxy does

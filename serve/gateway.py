@@ -96,13 +96,15 @@ class Gateway:
         held: Keys | None,
         trusted_network: bool = False,
         metrics: Metrics | None = None,
+        says_id: bool = True,
     ) -> None:
         """``build_id``: of the build that a request gets now.
 
         ``trusted_network``: serve without keys on every address, because something in front asks who it is.
+        ``says_id``: put the request's id into the response; not behind Serve's proxy, which does.
         """
         self._app, self._build_id, self._keys, self._trusted = app, build_id, held, trusted_network
-        self._limiter, self._metrics = Limiter(), metrics
+        self._limiter, self._metrics, self._says_id = Limiter(), metrics, says_id
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -123,7 +125,8 @@ class Gateway:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message.get("headers", ()), (b"x-request-id", request_id.encode())]
+                if self._says_id:
+                    message["headers"] = [*message.get("headers", ()), (b"x-request-id", request_id.encode())]
             await send(message)
 
         try:
