@@ -28,7 +28,7 @@ from hybrid_ir.settings import JobSettings, Settings
 from ray_jobs import benchmark
 from ray_jobs.cluster import connected
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.cluster, pytest.mark.timeout(900)]
 
 QUIET = Reporter(quiet=True)
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -72,13 +72,13 @@ def test_a_killed_run_goes_on_asks_nothing_twice_and_repeats_byte_for_byte(sampl
     assert 0 < whole.count(b"\n") < 16
 
     request = Request(grid=grid(), root=sample_root, limit=8)
-    done = benchmark.run(request, killed, QUIET)
+    done = benchmark.run(request, killed, QUIET, workers=1)
     assert (done.rows, done.errors, done.stopped) == (16, 0, "")
     after = (killed / journal.NAME).read_bytes()
     assert after.startswith(whole)
     assert after.count(b"\n") == 16
 
-    assert benchmark.run(Request(rerun=str(killed)), again, QUIET).rows == 16
+    assert benchmark.run(Request(rerun=str(killed)), again, QUIET, workers=1).rows == 16
     first, second = ((folder / runs.PREDICTIONS).read_bytes() for folder in (killed, again))
     assert first == second
     rows = journal.read(again / journal.NAME).values()
