@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Mapping, Sequence
 
 import numpy as np
@@ -73,3 +74,20 @@ def with_support(
         support = float(cosines[row, columns].max()) if columns else 0.0
         checked_.append(statement.model_copy(update={"support": round(support, 4)}))
     return tuple(checked_)
+
+
+def by_id(statements: Sequence[Statement], shown: Sequence[str]) -> tuple[Statement, ...]:
+    """Labels (``E1``) to chunk ids; ``shown``: the ids that a prompt showed, in its order.
+
+    What is no label stays, for ``checked`` to drop and count.
+    """
+    ids = {f"E{number}": chunk_id for number, chunk_id in enumerate(shown, start=1)}
+
+    def chunk_id(label: str) -> str:
+        number = re.fullmatch(r"(?:passage\s+)?E?(\d{1,4})", label, re.IGNORECASE)
+        return ids.get(f"E{number[1]}", label) if number else label
+
+    return tuple(
+        statement.model_copy(update={"citations": tuple(dict.fromkeys(map(chunk_id, statement.citations)))})
+        for statement in statements
+    )

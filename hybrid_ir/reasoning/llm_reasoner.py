@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Literal, TypeVar
@@ -17,7 +16,7 @@ from typing import Any, Literal, TypeVar
 from hybrid_ir.errors import Unavailable
 from hybrid_ir.llm.records import Message, Prompt, Reply
 from hybrid_ir.reasoning import replies
-from hybrid_ir.reasoning.citations import with_support
+from hybrid_ir.reasoning.citations import by_id, with_support
 from hybrid_ir.reasoning.filled import filled, labels_of, told_question
 from hybrid_ir.reasoning.partial import PartialText
 from hybrid_ir.reasoning.prompt_files import PromptFile, load_prompts
@@ -35,7 +34,6 @@ from hybrid_ir.records import (
     ModelCall,
     Question,
     Retrieval,
-    Statement,
     SubQuestion,
 )
 from hybrid_ir.roles import LLM, Encoder
@@ -119,7 +117,7 @@ class LLMReasoner:
             replies.read_statements,
             evidence=retrieval.evidence,
         )
-        statements = _by_id(said.statements, calls) if said and said.enough else ()
+        statements = by_id(said.statements, calls[-1].evidence) if said and said.enough else ()
         return Findings(statements=statements, calls=tuple(calls))
 
     async def conclude(self, state: LoopState) -> Conclusion:
@@ -151,7 +149,7 @@ class LLMReasoner:
         if said is None:  # what the sub-answers found is all there is
             yield Conclusion(short="", statements=found, enough_evidence=False, calls=tuple(calls))
             return
-        statements, enough = _by_id(said.statements, calls), said.enough
+        statements, enough = by_id(said.statements, calls[-1].evidence), said.enough
         if state.basis == "pairs":  # no passage was shown: what stands behind the verdict are the sub-answers
             statements, enough = found, bool(found)
         if self._encoder is not None:
@@ -291,19 +289,3 @@ class LLMReasoner:
                         yield said
         except Unavailable:
             return
-
-
-def _by_id(statements: Sequence[Statement], calls: Sequence[ModelCall]) -> tuple[Statement, ...]:
-    """Labels to chunk ids, by the prompt that was answered; what is no label stays, for the loop to drop and count."""
-    shown = dict(
-        zip((f"E{number}" for number in range(1, len(calls[-1].evidence) + 1)), calls[-1].evidence, strict=True)
-    )
-
-    def chunk_id(label: str) -> str:
-        number = re.fullmatch(r"(?:passage\s+)?E?(\d{1,4})", label, re.IGNORECASE)
-        return shown.get(f"E{number[1]}", label) if number else label
-
-    return tuple(
-        statement.model_copy(update={"citations": tuple(dict.fromkeys(map(chunk_id, statement.citations)))})
-        for statement in statements
-    )
