@@ -46,7 +46,7 @@ Send = Callable[[httpx.AsyncClient], Awaitable[int]]
 """One request; returns its status, 0 where the connection failed."""
 
 
-@serve.deployment(max_ongoing_requests=64)
+@serve.deployment(max_ongoing_requests=64, ray_actor_options={"num_cpus": 0})
 class Leaf:
     async def rank(self, query: dict[str, Any]) -> list[int]:
         return [1] * 200
@@ -55,7 +55,7 @@ class Leaf:
 noop_app = FastAPI()
 
 
-@serve.deployment(max_ongoing_requests=64)
+@serve.deployment(max_ongoing_requests=64, ray_actor_options={"num_cpus": 0})
 @serve.ingress(noop_app)
 class Front:
     def __init__(self, one: Any, other: Any, size: int) -> None:
