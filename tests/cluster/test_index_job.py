@@ -64,7 +64,7 @@ def test_two_runs_write_the_same_bytes_and_the_third_has_nothing_to_do(corpus, w
     """The second run reads the file in ranges, by several tasks."""
     root, done = whole
     with monkeypatch.context() as small:
-        small.setattr("ray_jobs.index.look", partial(look, range_bytes=300))
+        small.setattr("ray_jobs.given.look", partial(look, range_bytes=300))
         small.setattr("ray_jobs.pipeline.BYTES_PER_READ", 300)
         index([corpus], str(tmp_path / "b"), SETTINGS, Reporter(quiet=True))
     one, two = files_of(root), files_of(tmp_path / "b")
