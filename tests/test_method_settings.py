@@ -117,8 +117,11 @@ def test_later_files_win_key_by_key(tmp_path) -> None:
 
 
 def test_each_method_without_a_language_model_answers_over_the_sample_corpus(sample_root) -> None:
+    loaded = hybrid_ir.open(sample_root).index
+    _ = loaded.extractor, loaded.chunk_encoder, loaded.entity_encoder
     for name in PATHS:
         ir = hybrid_ir.open(sample_root, load(METHODS[name]))
+        ir.index.share_models(loaded)
         if name == "imedrag":
             with pytest.raises(BadInput, match="needs a language model"):
                 ir.ask(QUESTION)
