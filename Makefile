@@ -17,7 +17,8 @@ demo: $(READY)
 	$(BIN)/python examples/demo.py
 
 test: check
-	$(BIN)/python -m pytest -q --durations=10 -m "not vllm"
+	$(BIN)/python -m pytest -q --durations=10 -m "not vllm and not alone"
+	$(BIN)/python -m pytest -q -m alone
 
 # Without what starts a cluster or takes long.
 fast: $(READY)
