@@ -20,7 +20,10 @@ from typing import Any
 import httpx
 import ray
 from ray import serve
-from ray.serve.context import _get_global_client  # Ray offers no public way to ask which port Serve is on
+from ray.serve.context import (  # Ray offers no public way to ask for Serve's port, or to forget a Serve that is gone
+    _get_global_client,
+    _set_global_client,
+)
 from ray.serve.schema import ApplicationStatus
 
 from hybrid_ir.errors import BadInput, Conflict, Unavailable
@@ -77,6 +80,8 @@ def run(
     with ExitStack() as started:
         own_ray = not ray.is_initialized() and not elsewhere
         if not ray.is_initialized():
+            # This process may have ended a Ray with a Serve in it, and Serve would still take that for its own.
+            _set_global_client(None)  # type: ignore[no-untyped-call]
             started.callback(ray.shutdown)
             _start_ray(index.settings, elsewhere)
         # A Ray of our own takes Serve with it; shutting Serve down before would only take longer.
