@@ -17,8 +17,7 @@ demo: $(READY)
 	$(BIN)/python examples/demo.py
 
 test: check
-	$(BIN)/python -m pytest -q --durations=10 -m "not vllm and not alone"
-	$(BIN)/python -m pytest -q -m alone
+	$(BIN)/python -m pytest -q --durations=10 -m "not vllm"
 
 # Without what starts a cluster or takes long.
 fast: $(READY)

@@ -6,6 +6,7 @@ from hybrid_ir.errors import BadInput
 from hybrid_ir.extraction.llm import LLMExtractor
 from hybrid_ir.index import shard
 from hybrid_ir.index.shard import SegmentPlan
+from hybrid_ir.llm.vllm import model_folder
 from hybrid_ir.progress import Reporter
 from hybrid_ir.settings import JobSettings, LLMExtractorSettings
 from hybrid_ir.settings.llm import LlamaCppSettings, VLLMSettings
@@ -33,7 +34,8 @@ def check(settings: LLMExtractorSettings) -> None:
     if isinstance(settings.llm, VLLMSettings):
         from ray_jobs import vllm_extraction
 
-        vllm_extraction.model_folder(settings.llm)
+        vllm_extraction.check_installed()
+        model_folder(settings.llm)
 
 
 def by_llm(

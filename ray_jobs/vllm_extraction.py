@@ -11,19 +11,18 @@ import importlib.util
 import itertools
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import ray.data
 
-from hybrid_ir import models
 from hybrid_ir.errors import BadInput, Failed
-from hybrid_ir.extraction.llm import KEPT
+from hybrid_ir.extraction.llm_calls import KEPT
 from hybrid_ir.extraction.llm_reply import dumped
 from hybrid_ir.index import batched_replies, shard
 from hybrid_ir.index.replies import prompt_key
 from hybrid_ir.index.shard import SegmentPlan
 from hybrid_ir.llm.records import Prompt
+from hybrid_ir.llm.vllm import engine_arguments, model_folder
 from hybrid_ir.progress import Reporter
 from hybrid_ir.settings import StageResources
 from hybrid_ir.settings.llm import VLLMSettings
@@ -108,39 +107,22 @@ def _write(batch: Any, plan: SegmentPlan) -> Any:
     return batch.select(["shard"])
 
 
-def model_folder(model: VLLMSettings) -> Path:
-    """Where the model lies, on this node as on the others: no worker downloads anything.
-
-    Raises BadInput where it is not there, or vLLM is not installed.
-    """
-    found = importlib.util.find_spec("vllm")  # ray.data.llm itself would only fail in its workers
+def check_installed() -> None:
+    """Raises BadInput where vLLM is not: ray.data.llm itself would only fail in its workers."""
+    found = importlib.util.find_spec("vllm")
     if found is None or found.origin is None:  # a folder of that name is no package
         raise BadInput(
             "extractor.llm: backend vllm is not installed: pip install 'hybrid-ir[vllm]' on every node, or name an "
             "endpoint: llm: {backend: openai, base_url: …}."
         )
-    if Path(model.model).is_dir():
-        return Path(model.model).absolute()
-    held = models.require(model.model, model.revision)
-    if held is None:
-        raise BadInput(
-            f"extractor.llm: {model.model} is no folder and is not fetched: run `hybrid-ir models fetch` on every node."
-        )
-    return held[0]
 
 
 def _processor(model: VLLMSettings) -> Any:
     from ray.data.llm import build_processor, vLLMEngineProcessorConfig
 
-    engine = {
-        # Without it a model may fill its reply with white space, which a schema allows.
-        "structured_outputs_config": {"backend": "xgrammar", "disable_any_whitespace": True},
-        **({"max_model_len": model.window} if model.window else {}),
-        **model.engine,
-    }
     config = vLLMEngineProcessorConfig(
         model_source=str(model_folder(model)),
-        engine_kwargs=engine,
+        engine_kwargs=engine_arguments(model),
         concurrency=(max(1, model.min_replicas), max(1, model.min_replicas, model.max_replicas)),
         batch_size=BATCH,
         accelerator_type=model.accelerator,

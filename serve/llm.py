@@ -6,19 +6,18 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from pydantic import ValidationError
 from ray.serve import Application
 from ray.serve.handle import DeploymentHandle
 
-from hybrid_ir import models
 from hybrid_ir.errors import BadInput, Unavailable
 from hybrid_ir.llm.chat import Written, body_of, messages_of
 from hybrid_ir.llm.per_loop import PerLoop
 from hybrid_ir.llm.records import Message, Prompt, Reply
 from hybrid_ir.llm.retry import Failure, retried
+from hybrid_ir.llm.vllm import engine_arguments, model_folder
 from hybrid_ir.settings import VLLMSettings
 from serve.errors import Overloaded
 from serve.handles import call, call_stream
@@ -26,8 +25,6 @@ from serve.handles import call, call_stream
 NAME = "LanguageModel"
 """The deployment's."""
 WHO = "language model"
-ENGINE = {"structured_outputs_config": {"backend": "xgrammar", "disable_any_whitespace": True}}
-"""Ours unless the settings say otherwise: a reply of a schema must not run out in white space."""
 T = TypeVar("T")
 
 
@@ -46,13 +43,10 @@ def deployment(settings: VLLMSettings, options: dict[str, Any]) -> Application:
             "The reasoner's language model runs by vLLM, which is not installed: "
             "pip install 'hybrid-ir[vllm]' on every node."
         ) from error
-    engine = {**ENGINE, **settings.engine}
-    if settings.window is not None:
-        engine.setdefault("max_model_len", settings.window)
     try:
         config = LLMConfig(
             model_loading_config={"model_id": settings.model, "model_source": str(folder)},
-            engine_kwargs=engine,
+            engine_kwargs=engine_arguments(settings),
             accelerator_type=settings.accelerator,
             placement_group_config={"bundles": settings.bundles} if settings.bundles else None,
             deployment_config=_scale(settings),
@@ -65,22 +59,6 @@ def deployment(settings: VLLMSettings, options: dict[str, Any]) -> Application:
         raise BadInput(f"reasoner.llm: {error.errors()[0]['msg']}.") from error
     except (ValueError, TypeError) as error:  # of an engine's argument that vLLM does not know
         raise BadInput(f"reasoner.llm.engine: {error}") from error
-
-
-def model_folder(settings: VLLMSettings) -> Path:
-    """Where the model lies, on this node as on the others.
-
-    Raises BadInput where it is neither a folder nor fetched, and Conflict where another revision was fetched.
-    """
-    if Path(settings.model).is_dir():
-        return Path(settings.model).absolute()
-    held = models.require(settings.model, settings.revision)
-    if held is None:
-        raise BadInput(
-            f"The language model {settings.model} is no folder and is not fetched: "
-            "run `hybrid-ir models fetch --config FILE` on every node, or fill a folder that all see."
-        )
-    return held[0]
 
 
 def _scale(settings: VLLMSettings) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import Any, NamedTuple
 
-from hybrid_ir.extraction.lenient_json import CutDict, CutList, values
+from hybrid_ir.llm.json_text import CutDict, CutList, values
 
 READER_VERSION = "1"
 """Raise it whenever the same reply would be read otherwise."""

@@ -13,7 +13,8 @@ from collections.abc import AsyncGenerator, Sequence
 import pyarrow as pa
 
 from hybrid_ir.errors import BadInput
-from hybrid_ir.extraction.llm import Calls, LLMExtractor
+from hybrid_ir.extraction.llm import LLMExtractor
+from hybrid_ir.extraction.llm_calls import Calls
 from hybrid_ir.extraction.llm_reply import Unreadable
 from hybrid_ir.index import layout
 from hybrid_ir.index.manifest import digest

@@ -8,7 +8,8 @@ import pytest
 from fake_llm import Fault, ScriptedLLM
 
 from hybrid_ir.errors import BadInput, Failed, Unavailable
-from hybrid_ir.extraction.llm import Calls, LLMExtractor
+from hybrid_ir.extraction.llm import LLMExtractor
+from hybrid_ir.extraction.llm_calls import Calls
 from hybrid_ir.extraction.llm_prompts import SCHEMAS, Prompts
 from hybrid_ir.extraction.load import load
 from hybrid_ir.records import Chunk

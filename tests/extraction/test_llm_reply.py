@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid_ir.extraction.lenient_json import values
 from hybrid_ir.extraction.llm_reply import Unreadable, read_both, read_entities, read_triples
+from hybrid_ir.llm.json_text import values
 
 ABC, DEF = ("aspirin", "treats", "fever"), ("ibuprofen", "treats", "pain")
 TWO = '[["aspirin", "treats", "fever"], ["ibuprofen", "treats", "pain"]]'

@@ -16,7 +16,7 @@ from hybrid_ir.settings import DeploymentSettings, ServeSettings, Settings
 from ray_jobs.index import index
 from serve.run import run
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.alone]
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 CORPUS = Path(__file__).parents[2] / "examples" / "corpus"
 QUESTION = "Which enzyme does fluconazole inhibit?"

@@ -14,9 +14,10 @@ from hybrid_ir import models
 from hybrid_ir.errors import BadInput, Conflict, Unavailable
 from hybrid_ir.llm import retry
 from hybrid_ir.llm.records import Message, Prompt, Reply
+from hybrid_ir.llm.vllm import model_folder
 from hybrid_ir.settings import VLLMSettings
 from serve import llm as serve_llm
-from serve.llm import HandleLLM, deployment, model_folder
+from serve.llm import HandleLLM, deployment
 
 ASK = Prompt(messages=(Message(role="user", content="what is it"),), json_schema={"type": "object"}, max_tokens=9)
 
