@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from hybrid_ir.errors import BadInput, Conflict, NotFound, Unavailable
+from hybrid_ir.records import PathName
 from hybrid_ir.roles import PathRanking, Query, RetrievalPath
 from serve.errors import Overloaded
 
@@ -21,16 +22,22 @@ class Circuit:
     """See :class:`hybrid_ir.roles.RetrievalPath`.
 
     After ``FAILURES`` failures in a row calls fail at once for ``OPEN_S`` seconds; then one is let
-    through, and closes the circuit if it succeeds.
+    through, and closes the circuit if it succeeds.  A path is left out only while another serves:
+    where all fail, as on a machine that is busy, to be asked late is better than not to be asked.
     """
 
     def __init__(self, path: RetrievalPath, who: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._path, self._who, self._clock = path, who, clock
         self._failures, self._closed_again, self._trying = 0, 0.0, False
+        self._others: Sequence[Circuit] = ()
+
+    @property
+    def failing(self) -> bool:
+        return self._failures >= FAILURES
 
     @property
     def open(self) -> bool:
-        return self._failures >= FAILURES
+        return self.failing and any(not other.failing for other in self._others)
 
     async def rank(self, query: Query, k: int) -> PathRanking:
         if self.open:
@@ -56,6 +63,18 @@ class Circuit:
         self._failures = 0
         return ranking
 
+    def beside(self, others: Sequence[Circuit]) -> None:
+        """The circuits of the other paths."""
+        self._others = others
+
     def _failed(self) -> None:
         self._failures += 1
         self._closed_again = self._clock() + OPEN_S
+
+
+def circuits(paths: Mapping[PathName, RetrievalPath]) -> dict[PathName, Circuit]:
+    """One around each path, each knowing of the others."""
+    made = {name: Circuit(path, f"{name} scorer") for name, path in paths.items()}
+    for name, circuit in made.items():
+        circuit.beside([other for other_name, other in made.items() if other_name != name])
+    return made

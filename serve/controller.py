@@ -13,7 +13,7 @@ from hybrid_ir.records import PathName
 from hybrid_ir.settings import Settings
 from hybrid_ir.store import Store
 from serve.api import create_app
-from serve.circuit import Circuit
+from serve.circuit import circuits
 from serve.gateway import log_to_stderr
 from serve.handles import HandlePath, HandleReasoner, HandleReranker
 from serve.metrics import Metrics
@@ -48,7 +48,7 @@ class Controller:
             for name, scorer in self._scorers.items()
             if name in index.path_names
         }
-        paths = {name: Circuit(path, f"{name} scorer") for name, path in handles.items()}
+        paths = circuits(handles)
         reasoner = HandleReasoner(self._reasoner, build_id)
         reranker = HandleReranker(self._reranker, build_id) if self._reranker else None
         checks = {f"{name} scorer": path.ready for name, path in handles.items()} | {"reasoner": reasoner.ready}

@@ -9,7 +9,7 @@ from small_service import SharedWords, chunks
 
 from hybrid_ir.errors import BadInput, Damaged, Unavailable
 from hybrid_ir.roles import Query
-from serve.circuit import FAILURES, OPEN_S, SLOW_S, Circuit
+from serve.circuit import FAILURES, OPEN_S, SLOW_S, Circuit, circuits
 from serve.errors import Overloaded
 
 ASKED = Query(text="bats carry")
@@ -34,7 +34,9 @@ def path():
 
 @pytest.fixture
 def circuit(path, clock):
-    return Circuit(path, "graph scorer", clock)
+    made = Circuit(path, "graph scorer", clock)
+    made.beside([Circuit(SharedWords(chunks()), "dense scorer", clock)])
+    return made
 
 
 def fail(circuit, times=1, error=Damaged):
@@ -103,3 +105,17 @@ def test_a_slow_path_counts_and_a_client_that_leaves_soon_does_not(circuit, path
     for _ in range(FAILURES):
         asyncio.run(give_up())
     assert circuit.open == opens
+
+
+def test_a_path_is_left_out_only_while_another_serves():
+    held = {name: SharedWords(chunks()) for name in ("graph", "dense")}
+    made = circuits(held)
+    for path in held.values():
+        path.error = Unavailable("No replica.")
+    for circuit in made.values():
+        fail(circuit, FAILURES, Unavailable)
+    for path in held.values():
+        path.error = None
+    assert asyncio.run(made["graph"].rank(ASKED, 3)).chunks  # both failed: it is asked, and is back at once
+    fail(made["dense"], 1, Unavailable)  # now there is one that serves
+    assert made["dense"].open
