@@ -11,6 +11,7 @@ import os
 import secrets
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal
@@ -18,6 +19,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError
 
 from hybrid_ir.errors import BadInput, NotFound
+from hybrid_ir.folder import locked
 from hybrid_ir.records import Record
 
 Scope = Literal["query", "admin"]
@@ -71,30 +73,39 @@ def add(
     path: str | Path, scopes: Sequence[Scope] = ("query",), per_minute: int | None = None, note: str = ""
 ) -> tuple[ApiKey, str]:
     """Add a key to the file, made where there is none; returns what is kept, and the key for the only time."""
-    held = read(path) if Path(path).exists() else KeyFile()
-    taken = {key.id for key in held.keys}
-    identity = next(name for name in iter(lambda: secrets.token_hex(4), "") if name not in taken)
-    secret = f"{PREFIX}_{identity}_{secrets.token_urlsafe(32)}"
-    key = ApiKey(
-        id=identity,
-        sha256=hashed(secret),
-        scopes=tuple(dict.fromkeys(scopes)),
-        per_minute=per_minute,
-        note=note,
-        created=datetime.now(UTC).date().isoformat(),
-    )
-    _write(Path(path), KeyFile(keys=(*held.keys, key)))
+    with _alone(Path(path)):
+        held = read(path) if Path(path).exists() else KeyFile()
+        taken = {key.id for key in held.keys}
+        identity = next(name for name in iter(lambda: secrets.token_hex(4), "") if name not in taken)
+        secret = f"{PREFIX}_{identity}_{secrets.token_urlsafe(32)}"
+        key = ApiKey(
+            id=identity,
+            sha256=hashed(secret),
+            scopes=tuple(dict.fromkeys(scopes)),
+            per_minute=per_minute,
+            note=note,
+            created=datetime.now(UTC).date().isoformat(),
+        )
+        _write(Path(path), KeyFile(keys=(*held.keys, key)))
     return key, secret
 
 
 def revoke(path: str | Path, identity: str) -> ApiKey:
     """Take a key out; services that read the file refuse it within seconds."""
-    held = read(path)
-    gone = [key for key in held.keys if key.id == identity]
-    if not gone:
-        raise NotFound(f"{path}: no key {identity!r}; see hybrid-ir keys list --file {path}")
-    _write(Path(path), KeyFile(keys=tuple(key for key in held.keys if key.id != identity)))
+    with _alone(Path(path)):
+        held = read(path)
+        gone = [key for key in held.keys if key.id == identity]
+        if not gone:
+            raise NotFound(f"{path}: no key {identity!r}; see hybrid-ir keys list --file {path}")
+        _write(Path(path), KeyFile(keys=tuple(key for key in held.keys if key.id != identity)))
     return gone[0]
+
+
+def _alone(path: Path) -> AbstractContextManager[None]:
+    """Two who change the file at once come one after the other: neither's change is lost."""
+    if not path.parent.is_dir():
+        raise BadInput(f"{path}: cannot be written, there is no folder {path.parent}.")
+    return locked(path)
 
 
 def _write(path: Path, held: KeyFile) -> None:

@@ -1,11 +1,12 @@
 """`hybrid-ir keys`."""
 
 import json
+from concurrent.futures import ProcessPoolExecutor
 
 from typer.testing import CliRunner
 
 from hybrid_ir.cli import app
-from hybrid_ir.keys import hashed
+from hybrid_ir.keys import add, hashed, read
 
 
 def test_a_key_is_made_listed_and_revoked(tmp_path):
@@ -26,3 +27,10 @@ def test_a_key_is_made_listed_and_revoked(tmp_path):
     assert run("revoke", made["id"]).exit_code == 0
     assert [key["scopes"] for key in json.loads(run("list", "--json").output)] == [["admin"]]
     assert "admin" in str(run("add", "--scope", "root").exception)
+
+
+def test_keys_made_at_the_same_time_are_all_kept(tmp_path):
+    file = str(tmp_path / "keys.json")
+    with ProcessPoolExecutor(8) as pool:
+        made = [key.id for key, _ in pool.map(add, [file] * 40)]
+    assert sorted(key.id for key in read(file).keys) == sorted(made)
