@@ -7,13 +7,13 @@ has them ``PMID`` (gold documents), ``subject`` or ``step``.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hybrid_ir.errors import BadInput, NotFound
+from hybrid_ir.errors import BadInput
+from hybrid_ir.evaluation import json_lines
 from hybrid_ir.evaluation.answers import folded
 from hybrid_ir.evaluation.questions import GoldQuestion
 
@@ -90,7 +90,7 @@ def read(path: Path, name: str, *, strict: bool = False) -> AnswerSet:
     repeats: list[tuple[str, str]] = []
     equal: list[str] = []
     problems: list[str] = []
-    for number, row in _lines(path):
+    for number, row in json_lines.read(path):
         problem = _problem(row, questions)
         if problem:
             problems.append(f"{path}, line {number}: {problem}.")
@@ -116,9 +116,9 @@ def pubmedqa_pairs(data: str | Path, split: str) -> Iterator[tuple[GoldQuestion,
     ``split``: ``test``, the official 500, or ``cv``, the other 500, for whatever is fitted.
     """
     folder = Path(data) / "pubmedqa"
-    texts = {row["id"]: row["text"] for _, row in _lines(folder / "corpus.jsonl")}
+    texts = {row["id"]: row["text"] for _, row in json_lines.read(folder / "corpus.jsonl")}
     letters = {text: letter for letter, text in POLAR.items()}
-    for number, row in _lines(folder / "questions.jsonl"):
+    for number, row in json_lines.read(folder / "questions.jsonl"):
         try:
             if row["split"] == split:
                 question = GoldQuestion(
@@ -137,7 +137,7 @@ def pubmedqa_pairs(data: str | Path, split: str) -> Iterator[tuple[GoldQuestion,
 def _problem(row: Any, before: Container[str]) -> str:
     """What is wrong with a line; empty where nothing is.  ``before``: the ids of the lines above."""
     if isinstance(row, ValueError):
-        return f"not valid JSON ({row})"
+        return str(row)
     if not isinstance(row, dict):
         return f"a JSON object is wanted, this is a {type(row).__name__}"
     for field, kind in (("id", (str, int)), ("question", str), ("options", dict), ("answer", str)):
@@ -166,19 +166,3 @@ def _question(row: dict[str, Any]) -> GoldQuestion:
         gold=tuple(str(pmid) for pmid in (documents if isinstance(documents, list | tuple) else [documents])),
         subject=str(row.get("subject") or row.get("step") or ""),
     )
-
-
-def _lines(path: Path) -> Iterator[tuple[int, Any]]:
-    """(number, the parsed line, or in its place the error that says why it cannot be parsed)."""
-    try:
-        with path.open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, start=1):
-                if line.strip():
-                    try:
-                        yield number, json.loads(line)
-                    except ValueError as error:
-                        yield number, error
-    except FileNotFoundError:
-        raise NotFound(
-            f"{path}: no such file. Name the folder of the data sets with --data or HYBRID_IR_DATA."
-        ) from None

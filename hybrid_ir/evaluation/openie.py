@@ -9,14 +9,14 @@ entities is a lower bound: a rightly found organ counts as wrong.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hybrid_ir.errors import BadInput, NotFound
+from hybrid_ir.errors import BadInput
+from hybrid_ir.evaluation import json_lines
 from hybrid_ir.extraction.vocabulary import key_of
 from hybrid_ir.records import Document, Extraction, Section
 from hybrid_ir.text import sentence_spans
@@ -107,14 +107,9 @@ def read_gold(path: Path, split: str | None = None) -> list[GoldDocument]:
 
     Raises NotFound without the file, BadInput naming the line of a row that is not of its form.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        raise NotFound(f"{path}: no such file; name the folder of the data with --data.") from None
     documents = []
-    for number, line in enumerate(lines, 1):
+    for number, row in json_lines.read(path):
         try:
-            row = json.loads(line)
             if split is None or row["split"] == split:
                 documents.append(_gold(row))
         except (ValueError, KeyError, TypeError, IndexError) as error:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hybrid_ir.errors import BadInput, NotFound
+from hybrid_ir.evaluation import json_lines
 from hybrid_ir.records import Record
 
 SHOWN = 5
@@ -76,24 +77,17 @@ def _folder(path: Path, known: set[str]) -> Iterator[tuple[str, str, Any]]:
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str, Any]]:
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path}: cannot be read as JSON Lines ({error}).") from error
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
+    for number, row in json_lines.read(path):
         where = f"{path}, line {number}"
-        try:
-            row = json.loads(line)
-            identity, said = str(row["id"]), row["raw"]
-            yield where, identity, [said] if isinstance(said, str) else said
-        except KeyError as error:
-            yield where, "", ValueError(f"the field {error} is missing")
-        except TypeError:
+        if isinstance(row, ValueError):
+            yield where, "", row
+        elif not isinstance(row, dict):
             yield where, "", ValueError("a JSON object with id and raw is wanted")
-        except ValueError as error:
-            yield where, "", ValueError(f"not valid JSON ({error})")
+        elif missing := [field for field in ("id", "raw") if field not in row]:
+            yield where, "", ValueError(f"the field {missing[0]!r} is missing")
+        else:
+            said = row["raw"]
+            yield where, str(row["id"]), [said] if isinstance(said, str) else said
 
 
 def _some(names: Sequence[str]) -> str:

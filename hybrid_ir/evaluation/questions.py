@@ -7,7 +7,8 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 
-from hybrid_ir.errors import BadInput, NotFound
+from hybrid_ir.errors import BadInput
+from hybrid_ir.evaluation import json_lines
 from hybrid_ir.records import Question, Record
 
 
@@ -33,16 +34,12 @@ class GoldQuestion(Record):
 
 def read_questions(path: str | Path) -> list[GoldQuestion]:
     """A JSON Lines file; errors name the file and the line."""
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        raise NotFound(f"{path}: no such file.") from None
     questions = []
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
+    for number, row in json_lines.read(path):
+        if isinstance(row, ValueError):
+            raise BadInput(f"{path}, line {number}: {row}.")
         try:
-            questions.append(GoldQuestion.model_validate_json(line))
+            questions.append(GoldQuestion.model_validate(row))
         except ValidationError as error:
             first = error.errors()[0]
             raise BadInput(f"{path}, line {number}: {'.'.join(map(str, first['loc']))}: {first['msg']}.") from error

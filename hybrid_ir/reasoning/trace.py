@@ -136,7 +136,8 @@ def written(head: TraceHead, path: str | Path) -> Iterator[TraceWriter]:
 def read_trace(path: str | Path) -> Trace:
     """Read a trace back.  Raises BadInput that names the line at fault."""
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        # Not splitlines(): a reply may hold other separators, which JSON writes as they are.
+        lines = [line for line in Path(path).read_text(encoding="utf-8").split("\n") if line]
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"{path}: cannot be read as a trace ({error}).") from error
     if not lines:

@@ -105,7 +105,7 @@ def test_nothing_to_score_is_said(tmp_path):
     (tmp_path / "empty.jsonl").write_text("", encoding="utf-8")
     (tmp_path / "bytes.jsonl").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "none").mkdir()
-    for name, said in (("empty.jsonl", "it is empty"), ("bytes.jsonl", "JSON Lines"), ("none", "it is empty")):
+    for name, said in (("empty.jsonl", "it is empty"), ("bytes.jsonl", "not UTF-8"), ("none", "it is empty")):
         with pytest.raises(BadInput, match=said):
             predictions.read(tmp_path / name, ["q1"])
 

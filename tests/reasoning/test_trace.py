@@ -194,6 +194,12 @@ def test_a_question_that_died_leaves_what_it_had(tmp_path: Path) -> None:
         again(path)
 
 
+def test_a_question_with_odd_separators_is_replayed(tmp_path: Path) -> None:
+    asked = QUESTION.model_copy(update={"text": QUESTION.text + " \u2028\x85\x0b\x1c?"})
+    traced(tmp_path / "t", ScriptedLLM(rules), asked, trace_texts=True)
+    assert again(tmp_path / "t").same
+
+
 def test_files_that_are_no_trace(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     with pytest.raises(BadInput, match="cannot be read as a trace"):
