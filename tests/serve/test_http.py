@@ -24,8 +24,9 @@ from hybrid_ir.index import layout, retention
 from hybrid_ir.index.retention import rollback
 from hybrid_ir.progress import Reporter
 from hybrid_ir.records import Answer, Chunk, Retrieval
-from hybrid_ir.settings import DeploymentSettings, LoopSettings, ServeSettings, Settings
+from hybrid_ir.settings import DeploymentSettings, JobSettings, LoopSettings, ServeSettings, Settings
 from hybrid_ir.store import Store
+from ray_jobs.cluster import connected
 from ray_jobs.index import index, update
 from serve.run import Running, run
 
@@ -47,12 +48,13 @@ def root(tmp_path_factory) -> str:
         note = (CORPUS / f"{name}.md").read_text(encoding="utf-8")
         (corpus / f"{Path(name).name} & co.md").write_text(note, encoding="utf-8")
     made = str(folder / "root")
-    first = index([str(corpus)], made, Settings(), Reporter())
     # Two more builds to change over to, the second of which is damaged.
     for name in ("thyroid/graves-disease", "malaria/primaquine"):
         (folder / f"{Path(name).name}.md").write_text((CORPUS / f"{name}.md").read_text("utf-8"), "utf-8")
-    update(made, [str(folder / "graves-disease.md")], [], None, Reporter())
-    broken = update(made, [str(folder / "primaquine.md")], [], None, Reporter())
+    with connected(JobSettings()):  # one Ray for the three jobs
+        first = index([str(corpus)], made, Settings(), Reporter())
+        update(made, [str(folder / "graves-disease.md")], [], None, Reporter())
+        broken = update(made, [str(folder / "primaquine.md")], [], None, Reporter())
     store = Store(made)
     damaged = next(name for name in broken.files if "/graph/" in name and name.endswith(".npy"))
     store.write(damaged, store.read(damaged)[:-1] + b"?")
