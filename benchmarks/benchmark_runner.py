@@ -34,7 +34,7 @@ from ray_jobs.cluster import connected
 TESTS = Path(__file__).parents[1] / "tests"
 SERVER = """
 import json, sys, time
-from fake_llm import FakeServer
+from fake_server import FakeServer
 said = {"answer_choice": "A", "answer": "yes", "short": "x", "steps": "s", "missing": "", "statements": [],
         "enough_evidence": False,
         "sub_questions": [{"question": q, "entities": [q]} for q in ("fever", "headache", "hepatitis")]}

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import ray
 import yaml
-from fake_llm import FakeServer, Fault
+from fake_llm import Fault
+from fake_server import FakeServer
 
 from hybrid_ir.evaluation import journal
 from hybrid_ir.evaluation import run as runs

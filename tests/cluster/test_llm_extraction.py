@@ -7,7 +7,8 @@ import re
 from collections import Counter
 
 import pytest
-from fake_llm import FakeServer, Fault
+from fake_llm import Fault
+from fake_server import FakeServer
 
 from hybrid_ir.errors import BadInput, Failed, Unavailable
 from hybrid_ir.extraction.llm_prompts import SCHEMAS

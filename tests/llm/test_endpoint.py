@@ -7,7 +7,8 @@ import time
 from contextlib import aclosing
 
 import pytest
-from fake_llm import FakeServer, Fault, count_words
+from fake_llm import Fault, count_words
+from fake_server import FakeServer
 
 from hybrid_ir.errors import BadInput, HybridIRError, Unavailable
 from hybrid_ir.llm import retry

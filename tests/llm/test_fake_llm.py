@@ -5,7 +5,8 @@ import time
 
 import httpx
 import pytest
-from fake_llm import FakeServer, Fault, ScriptedLLM
+from fake_llm import Fault, ScriptedLLM
+from fake_server import FakeServer
 
 from hybrid_ir.errors import BadInput, Unavailable
 from hybrid_ir.llm.records import Message, Prompt

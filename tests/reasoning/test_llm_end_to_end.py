@@ -8,7 +8,7 @@ import sys
 
 import pytest
 import yaml
-from fake_llm import FakeServer
+from fake_server import FakeServer
 from small_world import block, task
 
 import hybrid_ir

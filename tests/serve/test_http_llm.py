@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from fake_llm import FakeServer
+from fake_server import FakeServer
 
 from hybrid_ir.llm.records import Prompt
 from hybrid_ir.progress import Reporter
