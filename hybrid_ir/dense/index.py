@@ -247,11 +247,18 @@ def _nothing(queries: int, k: int) -> tuple[Scores, Ids]:
 
 def _best(found: Sequence[tuple[Scores, Ids]], queries: int, k: int) -> tuple[Scores, Ids]:
     """The k best of several lists for each query, by score and then by id."""
+    if len(found) == 1 and _in_order(*found[0], k):
+        return found[0][0][:, :k], found[0][1][:, :k]
     some = [*found, _nothing(queries, k)]
     scores, ids = (np.concatenate([part[i] for part in some], axis=1) for i in range(2))
     scores = np.where(ids >= 0, scores, -np.inf).astype(np.float32)
     order = np.lexsort((np.where(ids >= 0, ids, np.iinfo(np.int64).max), -scores), axis=1)[:, :k]
     return np.take_along_axis(scores, order, 1), np.take_along_axis(ids, order, 1)
+
+
+def _in_order(scores: Scores, ids: Ids, k: int) -> bool:
+    """Whether the first k are there, best first, and nothing behind them is their equal."""
+    return ids.shape[1] >= k > 0 and bool((ids[:, :k] >= 0).all() and (np.diff(scores[:, : k + 1], axis=1) < 0).all())
 
 
 def write_vectors(
