@@ -22,7 +22,7 @@ class _Counter:
 
 
 class CallBudget:
-    """See :class:`hybrid_ir.extraction.llm.Budget`; travels to every worker and means the same counter there."""
+    """See :class:`hybrid_ir.extraction.llm_calls.Budget`; travels to every worker and means the same counter there."""
 
     def __init__(self, most: int | None) -> None:
         self._counter: Any = _Counter.remote(most)  # type: ignore[attr-defined]

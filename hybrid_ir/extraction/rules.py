@@ -19,7 +19,7 @@ from hybrid_ir.extraction.words import GENERIC, NOT_IN_QUESTIONS
 from hybrid_ir.records import Chunk, Extraction, Triple
 from hybrid_ir.settings import RuleExtractorSettings
 
-RULES_VERSION = "1"
+RULES_VERSION = "2"
 """Raise it whenever the rules' output changes: cached extractions of older rules are then not used."""
 
 _TITLE_WORDS = 8
