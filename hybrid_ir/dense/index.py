@@ -257,8 +257,11 @@ def _best(found: Sequence[tuple[Scores, Ids]], queries: int, k: int) -> tuple[Sc
 
 
 def _in_order(scores: Scores, ids: Ids, k: int) -> bool:
-    """Whether the first k are there, best first, and nothing behind them is their equal."""
-    return ids.shape[1] >= k > 0 and bool((ids[:, :k] >= 0).all() and (np.diff(scores[:, : k + 1], axis=1) < 0).all())
+    """Whether the first k are there, best first, and nothing behind them is their equal, or better."""
+    if not ids.shape[1] >= k > 0 or (ids[:, :k] < 0).any():
+        return False
+    before, after = scores[:, :-1], scores[:, 1:]
+    return bool((after[:, :k] < before[:, :k]).all() and (after[:, k:] <= before[:, k:]).all())
 
 
 def write_vectors(
