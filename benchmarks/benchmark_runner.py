@@ -22,10 +22,10 @@ from pathlib import Path
 import yaml
 from machine import describe
 
-from hybrid_ir.evaluation import benchmark, journal
-from hybrid_ir.evaluation.benchmark import Request
-from hybrid_ir.evaluation.run import Run
-from hybrid_ir.evaluation.runner import Ask
+from hybrid_ir.evaluation.run import benchmark, journal
+from hybrid_ir.evaluation.run.benchmark import Request
+from hybrid_ir.evaluation.run.run import Run
+from hybrid_ir.evaluation.run.runner import Ask
 from hybrid_ir.progress import Reporter
 from hybrid_ir.settings import JobSettings
 from ray_jobs.benchmark import asked_by

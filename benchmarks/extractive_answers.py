@@ -24,8 +24,8 @@ import hybrid_ir
 from hybrid_ir import encoders
 from hybrid_ir.corpus.chunker import chunk
 from hybrid_ir.evaluation.answers import Said, Score, confusion, is_right, score
-from hybrid_ir.evaluation.datasets import load, pubmedqa_pairs
-from hybrid_ir.evaluation.questions import GoldQuestion, read_questions
+from hybrid_ir.evaluation.sets.datasets import load, pubmedqa_pairs
+from hybrid_ir.evaluation.sets.questions import GoldQuestion, read_questions
 from hybrid_ir.extraction.load import load as load_extractor
 from hybrid_ir.reasoning.extractive import ExtractiveReasoner
 from hybrid_ir.records import (

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import hybrid_ir
 from hybrid_ir.evaluation.metrics import correct, documents, loop_ranking, recall_at
-from hybrid_ir.evaluation.questions import read_questions
+from hybrid_ir.evaluation.sets.questions import read_questions
 
 QUESTIONS = Path(__file__).parent.parent / "examples" / "questions.jsonl"
 

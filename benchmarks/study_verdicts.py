@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from hybrid_ir.evaluation.answers import accuracy, macro_f1
-from hybrid_ir.evaluation.datasets import pubmedqa_pairs
+from hybrid_ir.evaluation.sets.datasets import pubmedqa_pairs
 from hybrid_ir.reasoning.studies import SIGNS, VERDICTS, signs
 from hybrid_ir.text import sentence_spans
 

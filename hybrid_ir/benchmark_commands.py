@@ -16,8 +16,8 @@ from hybrid_ir.settings import load as load_settings
 from hybrid_ir.terminal import AsJson, Config, print_json
 
 if TYPE_CHECKING:
-    from hybrid_ir.evaluation.benchmark import Asking
-    from hybrid_ir.evaluation.retrieval_benchmark import Indexer
+    from hybrid_ir.evaluation.retrieval.benchmark import Indexer
+    from hybrid_ir.evaluation.run.benchmark import Asking
 
 Data = Annotated[Path | None, typer.Option("--data", help="The folder of the data sets; default: HYBRID_IR_DATA.")]
 
@@ -49,8 +49,9 @@ def commands(indexer: Indexer, asking: Callable[[], Asking]) -> typer.Typer:
         quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
     ) -> None:
         """Recall of every path, their fusion and the loop.  An index that was built before is used again."""
-        from hybrid_ir.evaluation import retrieval_report, retrieval_sets
-        from hybrid_ir.evaluation.retrieval_benchmark import measure
+        from hybrid_ir.evaluation.retrieval import report as retrieval_report
+        from hybrid_ir.evaluation.retrieval.benchmark import measure
+        from hybrid_ir.evaluation.sets import retrieval_sets
 
         folder = _folder(data)
         settings = load_settings(config) if config else Settings()
@@ -81,8 +82,9 @@ def commands(indexer: Indexer, asking: Callable[[], Asking]) -> typer.Typer:
         json_: AsJson = False,
     ) -> None:
         """Score predictions that were made elsewhere: strictly, and as MIRAGE does."""
-        from hybrid_ir.evaluation import datasets, rescore
         from hybrid_ir.evaluation import predictions as made
+        from hybrid_ir.evaluation import rescore
+        from hybrid_ir.evaluation.sets import datasets
 
         folder = Path(dataset).parent if dataset.endswith(".jsonl") else _folder(data)
         asked = datasets.load(dataset, folder, strict=strict)
@@ -122,8 +124,8 @@ def commands(indexer: Indexer, asking: Callable[[], Asking]) -> typer.Typer:
         quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
     ) -> None:
         """Answers of methods, models and datasets by a grid; resumable at any question; writes a report."""
-        from hybrid_ir.evaluation import benchmark as made
-        from hybrid_ir.evaluation.runner import Budget
+        from hybrid_ir.evaluation.run import benchmark as made
+        from hybrid_ir.evaluation.run.runner import Budget
 
         folder = data or os.environ.get("HYBRID_IR_DATA")
         request = made.Request(
@@ -158,10 +160,10 @@ def commands(indexer: Indexer, asking: Callable[[], Asking]) -> typer.Typer:
     @app.command()
     def report(run_folder: Annotated[Path, typer.Argument(metavar="RUN")], data: Data = None) -> None:
         """Make the report of a run anew from its rows, also of one that still runs."""
-        from hybrid_ir.evaluation import benchmark as made
-        from hybrid_ir.evaluation import journal
-        from hybrid_ir.evaluation import report as reports
-        from hybrid_ir.evaluation import run as runs
+        from hybrid_ir.evaluation.report import report as reports
+        from hybrid_ir.evaluation.run import benchmark as made
+        from hybrid_ir.evaluation.run import journal
+        from hybrid_ir.evaluation.run import run as runs
 
         found = made.questions_of(runs.read(run_folder), str(data) if data else None)
         rows = runs.ordered(found, journal.read(run_folder / journal.NAME))
@@ -176,7 +178,7 @@ def commands(indexer: Indexer, asking: Callable[[], Asking]) -> typer.Typer:
         json_: AsJson = False,
     ) -> None:
         """Two runs over the questions that both asked: the difference, and whether it is more than noise."""
-        from hybrid_ir.evaluation import report as reports
+        from hybrid_ir.evaluation.report import report as reports
 
         found = reports.compare_runs(run_a, run_b)
         if json_:

@@ -36,7 +36,7 @@ from hybrid_ir.terminal import (
 from hybrid_ir.trace_commands import replay
 
 if TYPE_CHECKING:
-    from hybrid_ir.evaluation.benchmark import Asking
+    from hybrid_ir.evaluation.run.benchmark import Asking
 
 app = typer.Typer(
     name="hybrid-ir",

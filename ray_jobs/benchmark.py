@@ -21,13 +21,13 @@ import ray
 from ray.exceptions import RayActorError, RayTaskError
 
 from hybrid_ir.errors import Failed, HybridIRError
-from hybrid_ir.evaluation import asking, benchmark
-from hybrid_ir.evaluation.benchmark import Request, Result
-from hybrid_ir.evaluation.grid import Planned
-from hybrid_ir.evaluation.questions import GoldQuestion
-from hybrid_ir.evaluation.rows import Row
-from hybrid_ir.evaluation.run import Run
-from hybrid_ir.evaluation.runner import Ask, Budget
+from hybrid_ir.evaluation.run import asking, benchmark
+from hybrid_ir.evaluation.run.benchmark import Request, Result
+from hybrid_ir.evaluation.run.grid import Planned
+from hybrid_ir.evaluation.run.rows import Row
+from hybrid_ir.evaluation.run.run import Run
+from hybrid_ir.evaluation.run.runner import Ask, Budget
+from hybrid_ir.evaluation.sets.questions import GoldQuestion
 from hybrid_ir.opened import open_index
 from hybrid_ir.progress import Reporter
 from ray_jobs.cluster import connected
@@ -130,7 +130,7 @@ class Pool:
 
 
 def run(request: Request, out: Path, reporter: Reporter, **how: Any) -> Result:
-    """Ask, write down, report.  ``how``: see :func:`hybrid_ir.evaluation.benchmark.run`."""
+    """Ask, write down, report.  ``how``: see :func:`hybrid_ir.evaluation.run.benchmark.run`."""
     return benchmark.run(request, out, reporter, asked_by, **how)
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from hybrid_ir.errors import BadInput
-from hybrid_ir.evaluation.questions import GoldQuestion
+from hybrid_ir.evaluation.sets.questions import GoldQuestion
 from hybrid_ir.records import Answer, Evidence
 
 

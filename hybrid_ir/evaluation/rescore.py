@@ -6,10 +6,10 @@ from collections import Counter
 from typing import Literal
 
 from hybrid_ir.evaluation.answers import right_choice
-from hybrid_ir.evaluation.datasets import AnswerSet
 from hybrid_ir.evaluation.intervals import wilson
 from hybrid_ir.evaluation.predictions import Predictions
-from hybrid_ir.evaluation.questions import GoldQuestion
+from hybrid_ir.evaluation.sets.datasets import AnswerSet
+from hybrid_ir.evaluation.sets.questions import GoldQuestion
 from hybrid_ir.reasoning.parsing import mirage_choice, read_choice
 from hybrid_ir.records import Record
 

@@ -8,14 +8,14 @@ from typing import Literal
 
 from scipy.stats import binomtest
 
-from hybrid_ir.evaluation.grid import Cell
 from hybrid_ir.evaluation.intervals import bootstrap, paired
 from hybrid_ir.evaluation.metrics import measure
-from hybrid_ir.evaluation.questions import GoldQuestion
 from hybrid_ir.evaluation.rescore import Share, share
-from hybrid_ir.evaluation.retrieval_report import Cell as Mean
-from hybrid_ir.evaluation.rows import Row
-from hybrid_ir.evaluation.run import Run
+from hybrid_ir.evaluation.retrieval.report import Cell as Mean
+from hybrid_ir.evaluation.run.grid import Cell
+from hybrid_ir.evaluation.run.rows import Row
+from hybrid_ir.evaluation.run.run import Run
+from hybrid_ir.evaluation.sets.questions import GoldQuestion
 from hybrid_ir.records import Record
 
 FAILURES = {

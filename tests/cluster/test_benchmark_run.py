@@ -14,16 +14,16 @@ import yaml
 from fake_llm import Fault
 from fake_server import FakeServer
 
-from hybrid_ir.evaluation import journal
-from hybrid_ir.evaluation import run as runs
-from hybrid_ir.evaluation.benchmark import Request
-from hybrid_ir.evaluation.datasets import AnswerSet
-from hybrid_ir.evaluation.grid import Cell, Grid, Planned
-from hybrid_ir.evaluation.question_sets import record
-from hybrid_ir.evaluation.questions import GoldQuestion
-from hybrid_ir.evaluation.rows import Row
-from hybrid_ir.evaluation.run import Run
-from hybrid_ir.evaluation.runner import go
+from hybrid_ir.evaluation.run import journal
+from hybrid_ir.evaluation.run import run as runs
+from hybrid_ir.evaluation.run.benchmark import Request
+from hybrid_ir.evaluation.run.grid import Cell, Grid, Planned
+from hybrid_ir.evaluation.run.rows import Row
+from hybrid_ir.evaluation.run.run import Run
+from hybrid_ir.evaluation.run.runner import go
+from hybrid_ir.evaluation.sets.datasets import AnswerSet
+from hybrid_ir.evaluation.sets.question_sets import record
+from hybrid_ir.evaluation.sets.questions import GoldQuestion
 from hybrid_ir.progress import Reporter
 from hybrid_ir.settings import JobSettings, Settings
 from ray_jobs import benchmark

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hybrid_ir.evaluation import question_sets
-from hybrid_ir.evaluation import run as runs
-from hybrid_ir.evaluation.datasets import AnswerSet
-from hybrid_ir.evaluation.grid import Cell, Grid, Planned
-from hybrid_ir.evaluation.questions import GoldQuestion
-from hybrid_ir.evaluation.rows import Asked, RoundOfRow, Row
-from hybrid_ir.evaluation.run import Run
+from hybrid_ir.evaluation.run import run as runs
+from hybrid_ir.evaluation.run.grid import Cell, Grid, Planned
+from hybrid_ir.evaluation.run.rows import Asked, RoundOfRow, Row
+from hybrid_ir.evaluation.run.run import Run
+from hybrid_ir.evaluation.sets import question_sets
+from hybrid_ir.evaluation.sets.datasets import AnswerSet
+from hybrid_ir.evaluation.sets.questions import GoldQuestion
 from hybrid_ir.settings import Settings
 
 EVIL = '<script>alert(1)</script> "quoted" & `code` | pipe'

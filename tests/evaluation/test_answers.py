@@ -21,7 +21,7 @@ from hybrid_ir.evaluation.answers import (
     token_f1,
 )
 from hybrid_ir.evaluation.intervals import wilson
-from hybrid_ir.evaluation.questions import GoldQuestion
+from hybrid_ir.evaluation.sets.questions import GoldQuestion
 
 LABELS = st.sampled_from(["yes", "no", "maybe"])
 YES_NO = GoldQuestion(id="1", question="q?", type="yesno", options={"A": "yes", "B": "no", "C": "maybe"}, answer="A")

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from hybrid_ir.errors import BadInput, NotFound
-from hybrid_ir.evaluation.datasets import load, pubmedqa_pairs, read
+from hybrid_ir.evaluation.sets.datasets import load, pubmedqa_pairs, read
 
 GOOD = {"id": "1", "question": "Which?", "options": {"A": "iron", "B": "zinc"}, "answer": "B", "subject": "Chemistry"}
 

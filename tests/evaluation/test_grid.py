@@ -6,8 +6,9 @@ import pytest
 import yaml
 
 from hybrid_ir.errors import BadInput, NotFound
-from hybrid_ir.evaluation import benchmark, question_sets
-from hybrid_ir.evaluation.grid import Grid, fingerprint, plan, read_grid, suite
+from hybrid_ir.evaluation.run import benchmark
+from hybrid_ir.evaluation.run.grid import Grid, fingerprint, plan, read_grid, suite
+from hybrid_ir.evaluation.sets import question_sets
 from hybrid_ir.progress import Reporter
 
 CONFIGS = Path(__file__).parents[2] / "configs"

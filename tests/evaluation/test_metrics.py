@@ -15,7 +15,7 @@ from hybrid_ir.evaluation.metrics import (
     recall_at,
     reciprocal_rank,
 )
-from hybrid_ir.evaluation.questions import read_questions
+from hybrid_ir.evaluation.sets.questions import read_questions
 from hybrid_ir.records import Answer, Chunk, Evidence, Question, Retrieval, Round, SubAnswer, SubQuestion
 
 

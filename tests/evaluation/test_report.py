@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 
 from hybrid_ir.cli import app
 from hybrid_ir.errors import BadInput
-from hybrid_ir.evaluation import paper, report
-from hybrid_ir.evaluation import run as runs
-from hybrid_ir.evaluation.journal import Journal
-from hybrid_ir.evaluation.report_tables import Table, markdown, terminal
+from hybrid_ir.evaluation.report import paper, report
+from hybrid_ir.evaluation.report.tables import Table, markdown, terminal
+from hybrid_ir.evaluation.run import run as runs
+from hybrid_ir.evaluation.run.journal import Journal
 from hybrid_ir.evaluation.statistics import summarise
 
 
@@ -111,7 +111,7 @@ def test_without_matplotlib_the_page_says_so(tmp_path, monkeypatch):
 
 
 def test_rounds_are_plotted_where_a_grid_has_several():
-    from hybrid_ir.evaluation.report_plots import plots
+    from hybrid_ir.evaluation.report.plots import plots
 
     run = small_run(("hybrid_ir",))
     planned = [

@@ -7,8 +7,9 @@ from typer.testing import CliRunner
 
 from hybrid_ir.cli import app
 from hybrid_ir.errors import BadInput, NotFound
-from hybrid_ir.evaluation import datasets, predictions
+from hybrid_ir.evaluation import predictions
 from hybrid_ir.evaluation.rescore import rescore, table
+from hybrid_ir.evaluation.sets import datasets
 
 REPLIES = {
     "q1": ['{"step_by_step_thinking": "…", "answer_choice": "B"}'],

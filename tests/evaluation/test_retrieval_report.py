@@ -1,8 +1,8 @@
 import pyarrow.parquet as pq
 import pytest
 
-from hybrid_ir.evaluation import retrieval_report
-from hybrid_ir.evaluation.methods import Row, methods_for
+from hybrid_ir.evaluation.retrieval import report as retrieval_report
+from hybrid_ir.evaluation.retrieval.methods import Row, methods_for
 
 
 def row(question, method, value):

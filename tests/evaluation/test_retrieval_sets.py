@@ -3,7 +3,7 @@ import json
 import pytest
 
 from hybrid_ir.errors import BadInput, NotFound
-from hybrid_ir.evaluation import retrieval_sets
+from hybrid_ir.evaluation.sets import retrieval_sets
 from hybrid_ir.extraction.imported import ImportedExtractor
 from hybrid_ir.records import Chunk
 from hybrid_ir.settings import ImportedExtractorSettings

@@ -7,10 +7,10 @@ from typer.testing import CliRunner
 
 from hybrid_ir.cli import app
 from hybrid_ir.errors import BadInput, Conflict
-from hybrid_ir.evaluation.asking import WithOptions
-from hybrid_ir.evaluation.grid import Cell
-from hybrid_ir.evaluation.questions import GoldQuestion
-from hybrid_ir.evaluation.rows import error_row, row_of, table
+from hybrid_ir.evaluation.run.asking import WithOptions
+from hybrid_ir.evaluation.run.grid import Cell
+from hybrid_ir.evaluation.run.rows import error_row, row_of, table
+from hybrid_ir.evaluation.sets.questions import GoldQuestion
 from hybrid_ir.index.manifest import Counts, Fingerprints, Manifest
 from hybrid_ir.opened import Index
 from hybrid_ir.records import (

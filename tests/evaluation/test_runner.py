@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from small_run import QUESTIONS, row, small_run
 
 from hybrid_ir.errors import BadInput, Conflict, Damaged, Failed, NotFound, Unavailable
-from hybrid_ir.evaluation import asking, journal, runner
-from hybrid_ir.evaluation import run as runs
-from hybrid_ir.evaluation.journal import Journal
-from hybrid_ir.evaluation.runner import Budget, go
+from hybrid_ir.evaluation.run import asking, journal, runner
+from hybrid_ir.evaluation.run import run as runs
+from hybrid_ir.evaluation.run.journal import Journal
+from hybrid_ir.evaluation.run.runner import Budget, go
 from hybrid_ir.progress import Reporter
 
 QUIET = Reporter(quiet=True)

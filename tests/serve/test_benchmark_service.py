@@ -13,8 +13,8 @@ import yaml
 from small_service import Quoting, SharedWords, chunks, small_manifest, small_store
 
 from hybrid_ir.errors import BadInput, Conflict, Unavailable
-from hybrid_ir.evaluation import benchmark, journal
-from hybrid_ir.evaluation.benchmark import Request
+from hybrid_ir.evaluation.run import benchmark, journal
+from hybrid_ir.evaluation.run.benchmark import Request
 from hybrid_ir.index.chunk_store import ChunkStore
 from hybrid_ir.progress import Reporter
 from hybrid_ir.settings import Settings
@@ -89,7 +89,7 @@ def test_a_service_that_is_down_and_one_that_is_none(request_to, tmp_path, monke
     down = "http://127.0.0.1:9"
     with pytest.raises(Unavailable, match="no service answers there"):
         benchmark.prepare(request_to(down, strict=True), QUIET)
-    monkeypatch.setattr("hybrid_ir.evaluation.runner.FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr("hybrid_ir.evaluation.run.runner.FIRST_WAIT_S", 0.001)
     done = benchmark.run(request_to(down), tmp_path / "out", QUIET, asked_by)
     assert (done.rows, done.errors) == (6, 6)
     assert "no service answers there" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
@@ -97,7 +97,7 @@ def test_a_service_that_is_down_and_one_that_is_none(request_to, tmp_path, monke
 
 def test_another_build_of_a_service_is_another_run(url, request_to, tmp_path, monkeypatch):
     benchmark.run(request_to(url, limit=1), tmp_path / "out", QUIET, asked_by)
-    monkeypatch.setattr("hybrid_ir.evaluation.asking.check_service", lambda url: {"build_id": "other"})
+    monkeypatch.setattr("hybrid_ir.evaluation.run.asking.check_service", lambda url: {"build_id": "other"})
     with pytest.raises(Conflict, match="holds a run with other index"):
         benchmark.run(request_to(url, limit=1), tmp_path / "out", QUIET, asked_by)
     with pytest.raises(Conflict, match="now serves the build other"):

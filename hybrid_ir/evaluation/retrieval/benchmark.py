@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Protocol
 
 from hybrid_ir.api import HybridIR
-from hybrid_ir.evaluation import methods, retrieval_report
-from hybrid_ir.evaluation.retrieval_report import Summary
-from hybrid_ir.evaluation.retrieval_sets import RetrievalSet
+from hybrid_ir.evaluation.retrieval import methods
+from hybrid_ir.evaluation.retrieval import report as retrieval_report
+from hybrid_ir.evaluation.retrieval.report import Summary
+from hybrid_ir.evaluation.sets.retrieval_sets import RetrievalSet
 from hybrid_ir.opened import open_index
 from hybrid_ir.progress import Reporter
 from hybrid_ir.settings import Settings

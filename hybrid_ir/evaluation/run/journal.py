@@ -13,7 +13,7 @@ from types import TracebackType
 from pydantic import ValidationError
 
 from hybrid_ir.errors import BadInput, Conflict, Damaged, NotFound
-from hybrid_ir.evaluation.rows import Row
+from hybrid_ir.evaluation.run.rows import Row
 
 NAME = "journal.jsonl"
 Key = tuple[str, str]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from hybrid_ir.api import HybridIR
 from hybrid_ir.evaluation.metrics import documents, interleaved, loop_ranking, measure
-from hybrid_ir.evaluation.questions import GoldQuestion
-from hybrid_ir.evaluation.retrieval_sets import RetrievalSet
+from hybrid_ir.evaluation.sets.questions import GoldQuestion
+from hybrid_ir.evaluation.sets.retrieval_sets import RetrievalSet
 from hybrid_ir.reasoning import loop
 from hybrid_ir.reasoning.citations import checked, cited_chunks
 from hybrid_ir.records import Answer, LoopState, PathName, Record

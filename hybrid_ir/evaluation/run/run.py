@@ -22,11 +22,11 @@ import pyarrow.parquet as pq
 from pydantic import Field, ValidationError
 
 from hybrid_ir.errors import BadInput, Conflict, Damaged, NotFound
-from hybrid_ir.evaluation import journal
-from hybrid_ir.evaluation.grid import Grid, Planned, fingerprint
-from hybrid_ir.evaluation.question_sets import DatasetRecord
-from hybrid_ir.evaluation.questions import GoldQuestion
-from hybrid_ir.evaluation.rows import Row, table
+from hybrid_ir.evaluation.run import journal
+from hybrid_ir.evaluation.run.grid import Grid, Planned, fingerprint
+from hybrid_ir.evaluation.run.rows import Row, table
+from hybrid_ir.evaluation.sets.question_sets import DatasetRecord
+from hybrid_ir.evaluation.sets.questions import GoldQuestion
 from hybrid_ir.records import Record
 
 PACKAGES = ("hybrid-ir", "ray", "torch", "transformers", "spacy", "faiss-cpu", "numpy", "pyarrow", "scipy", "numba")

@@ -6,10 +6,10 @@ import base64
 from collections.abc import Sequence
 from html import escape
 
-from hybrid_ir.evaluation.questions import GoldQuestion
-from hybrid_ir.evaluation.report_tables import Table, tables
-from hybrid_ir.evaluation.rows import Row
-from hybrid_ir.evaluation.run import Run
+from hybrid_ir.evaluation.report.tables import Table, tables
+from hybrid_ir.evaluation.run.rows import Row
+from hybrid_ir.evaluation.run.run import Run
+from hybrid_ir.evaluation.sets.questions import GoldQuestion
 from hybrid_ir.evaluation.statistics import FAILURES, Summary, failure
 
 SHOWN_QUESTIONS = 400

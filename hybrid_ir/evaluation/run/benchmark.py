@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Protocol
 
 from hybrid_ir.errors import BadInput, Conflict, NotFound, Unavailable
-from hybrid_ir.evaluation import asking, question_sets, report
-from hybrid_ir.evaluation import grid as grids
-from hybrid_ir.evaluation import run as runs
-from hybrid_ir.evaluation.grid import Grid, Planned
-from hybrid_ir.evaluation.journal import Journal
-from hybrid_ir.evaluation.run import Run
-from hybrid_ir.evaluation.runner import Ask, Budget, go
+from hybrid_ir.evaluation.report import report
+from hybrid_ir.evaluation.run import asking
+from hybrid_ir.evaluation.run import grid as grids
+from hybrid_ir.evaluation.run import run as runs
+from hybrid_ir.evaluation.run.grid import Grid, Planned
+from hybrid_ir.evaluation.run.journal import Journal
+from hybrid_ir.evaluation.run.run import Run
+from hybrid_ir.evaluation.run.runner import Ask, Budget, go
+from hybrid_ir.evaluation.sets import question_sets
 from hybrid_ir.opened import open_index
 from hybrid_ir.progress import Reporter
 from hybrid_ir.records import Record

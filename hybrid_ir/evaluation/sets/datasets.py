@@ -15,7 +15,7 @@ from typing import Any
 from hybrid_ir.errors import BadInput
 from hybrid_ir.evaluation import json_lines
 from hybrid_ir.evaluation.answers import folded
-from hybrid_ir.evaluation.questions import GoldQuestion
+from hybrid_ir.evaluation.sets.questions import GoldQuestion
 
 POLAR = {"A": "yes", "B": "no", "C": "maybe"}
 FILES = {

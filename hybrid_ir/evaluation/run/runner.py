@@ -9,12 +9,12 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from hybrid_ir.errors import Failed, HybridIRError, Unavailable
-from hybrid_ir.evaluation.grid import Planned
 from hybrid_ir.evaluation.intervals import wilson
-from hybrid_ir.evaluation.journal import Journal
-from hybrid_ir.evaluation.questions import GoldQuestion
-from hybrid_ir.evaluation.rows import Row, error_row
-from hybrid_ir.evaluation.run import Run
+from hybrid_ir.evaluation.run.grid import Planned
+from hybrid_ir.evaluation.run.journal import Journal
+from hybrid_ir.evaluation.run.rows import Row, error_row
+from hybrid_ir.evaluation.run.run import Run
+from hybrid_ir.evaluation.sets.questions import GoldQuestion
 from hybrid_ir.progress import Reporter, Tally
 
 Ask = Callable[[Planned, GoldQuestion], Row]

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from hybrid_ir.errors import HybridIRError
 from hybrid_ir.evaluation.answers import Said, exact_match, is_right, token_f1
-from hybrid_ir.evaluation.grid import Cell
 from hybrid_ir.evaluation.metrics import documents, loop_ranking, recall_at
-from hybrid_ir.evaluation.questions import GoldQuestion
+from hybrid_ir.evaluation.run.grid import Cell
+from hybrid_ir.evaluation.sets.questions import GoldQuestion
 from hybrid_ir.reasoning.parsing import mirage_choice
 from hybrid_ir.reasoning.verdicts import wanted_of
 from hybrid_ir.records import Answer, ModelCall, Record

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hybrid_ir.evaluation import paper
+from hybrid_ir.evaluation.report import paper
 from hybrid_ir.evaluation.rescore import Share
 from hybrid_ir.evaluation.statistics import FAILURES, CellSummary, Summary
 

@@ -11,13 +11,13 @@ import yaml
 from pydantic import BeforeValidator, Field, ValidationError
 
 from hybrid_ir.errors import BadInput, NotFound
-from hybrid_ir.evaluation.paper import Table
+from hybrid_ir.evaluation.report.paper import Table
 from hybrid_ir.index.manifest import digest
 from hybrid_ir.reasoning.flows import BASES
 from hybrid_ir.records import Record
 from hybrid_ir.settings import Settings, load
 
-CONFIGS = Path(__file__).parents[2] / "configs"
+CONFIGS = Path(__file__).parents[3] / "configs"
 """Where the project's own grids and methods lie, in a checkout."""
 SERVED = "served"
 """The method of a running service: whatever it was started with."""

@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 
 from hybrid_ir.errors import BadInput, NotFound
-from hybrid_ir.evaluation import datasets, retrieval_sets
-from hybrid_ir.evaluation.datasets import AnswerSet
-from hybrid_ir.evaluation.questions import GoldQuestion, read_questions
+from hybrid_ir.evaluation.sets import datasets, retrieval_sets
+from hybrid_ir.evaluation.sets.datasets import AnswerSet
+from hybrid_ir.evaluation.sets.questions import GoldQuestion, read_questions
 from hybrid_ir.records import Record
 
 OPEN_SETS = ("musique", "hotpotqa", "2wikimultihopqa", "bc5cdr")

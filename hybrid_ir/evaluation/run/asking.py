@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import httpx
-
-from hybrid_ir.errors import BadInput, HybridIRError, NotFound, Unavailable
-from hybrid_ir.evaluation.grid import Cell, Planned
-from hybrid_ir.evaluation.questions import GoldQuestion
-from hybrid_ir.evaluation.rows import Row, row_of
+from hybrid_ir import client
+from hybrid_ir.errors import BadInput, Unavailable
+from hybrid_ir.evaluation.run.grid import Cell, Planned
+from hybrid_ir.evaluation.run.rows import Row, row_of
+from hybrid_ir.evaluation.sets.questions import GoldQuestion
 from hybrid_ir.index.manifest import digest
 from hybrid_ir.opened import Index
 from hybrid_ir.reasoning import loop
@@ -80,32 +77,16 @@ def ask_service(url: str, cell: Cell, question: GoldQuestion, deadline_s: float)
 
     Raises Unavailable where it does not answer or is busy, the library's own errors for what it refuses.
     """
-    key = os.environ.get("HYBRID_IR_KEY")
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
     body: dict[str, Any] = {"question": question.question, "options": question.options, "stream": True}
     body |= {"rounds": cell.rounds, "top_k": cell.top_k, "deadline_s": min(deadline_s, SERVICE_DEADLINE_S)}
+    sent = {name: value for name, value in body.items() if value is not None}
     calls: list[ModelCall] = []
     answer: Answer | None = None
-    sent = {name: value for name, value in body.items() if value is not None}
-    try:
-        with (
-            httpx.Client(timeout=httpx.Timeout(SERVICE_DEADLINE_S + 30.0, connect=10.0)) as client,
-            client.stream("POST", url.rstrip("/") + "/v1/answer", json=sent, headers=headers) as response,
-        ):
-            if response.is_error:
-                response.read()
-                raise _refused(url, response.status_code, response.text)
-            for kind, data in _events(response.iter_lines()):
-                if kind == "error":
-                    said = json.loads(data)["error"]
-                    raise _refused(url, 503 if said.get("type") == "unavailable" else 500, data)
-                answer = _heard(EVENT.validate_json(data), calls) or answer
-    except httpx.HTTPError as error:
-        raise Unavailable(
-            f"{url}: no service answers there ({error or type(error).__name__}). Start one: hybrid-ir serve --root ROOT"
-        ) from error
-    except ValueError as error:
-        raise BadInput(f"{url}: what answers there is no service of this version ({str(error)[:200]}).") from error
+    for _, data in client.events(url, "/v1/answer", sent, SERVICE_DEADLINE_S + 30.0):
+        try:
+            answer = _heard(EVENT.validate_json(data), calls) or answer
+        except ValueError as error:
+            raise BadInput(f"{url}: what answers there is no service of this version ({str(error)[:200]}).") from error
     if answer is None:
         raise Unavailable(f"{url}: the answer broke off.")
     return row_of(cell, question, answer, calls)
@@ -113,20 +94,7 @@ def ask_service(url: str, cell: Cell, question: GoldQuestion, deadline_s: float)
 
 def check_service(url: str) -> dict[str, Any]:
     """What a service says of its build.  Raises Unavailable where none answers."""
-    key = os.environ.get("HYBRID_IR_KEY")
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
-    try:
-        response = httpx.get(url.rstrip("/") + "/v1/build", headers=headers, timeout=30.0)
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise Unavailable(
-            f"{url}: no service answers there ({error}). Start one: hybrid-ir serve --root ROOT"
-        ) from error
-    if response.is_error:
-        raise _refused(url, response.status_code, response.text)
-    try:
-        found: dict[str, Any] = response.json()
-    except ValueError as error:
-        raise BadInput(f"{url}: what answers there is no service of Hybrid-IR.") from error
+    found: dict[str, Any] = client.get(url, "/v1/build")
     return found
 
 
@@ -134,23 +102,3 @@ def _heard(event: Event, calls: list[ModelCall]) -> Answer | None:
     if isinstance(event, Called):
         calls.append(event.call)
     return event.answer if isinstance(event, Finished) else None
-
-
-def _events(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
-    """(kind, data) of Server-Sent Events, each with one line of data."""
-    kind = ""
-    for line in lines:
-        field, _, value = line.partition(": ")
-        if field == "event":
-            kind = value
-        elif field == "data":
-            yield kind, value
-
-
-def _refused(url: str, status: int, body: str) -> HybridIRError:
-    try:
-        reason = json.loads(body)["error"]["message"]
-    except (ValueError, KeyError, TypeError):
-        reason = body[:200]
-    kind = Unavailable if status in (429, 502, 503, 504) else NotFound if status == 404 else BadInput
-    return kind(f"{url} answered {status}: {reason}")

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hybrid_ir.evaluation.intervals import bootstrap, paired
-from hybrid_ir.evaluation.methods import Row
+from hybrid_ir.evaluation.retrieval.methods import Row
 from hybrid_ir.records import Record
 
 FIRST, SECOND = "#2f6f9f", "#c8553d"

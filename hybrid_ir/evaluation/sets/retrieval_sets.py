@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hybrid_ir.errors import BadInput, NotFound
-from hybrid_ir.evaluation.questions import GoldQuestion
+from hybrid_ir.evaluation.sets.questions import GoldQuestion
 
 Passage = dict[str, Any]
 

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hybrid_ir.errors import BadInput
-from hybrid_ir.evaluation import journal, report_page, report_plots, report_tables
-from hybrid_ir.evaluation import run as runs
-from hybrid_ir.evaluation.rows import Row
-from hybrid_ir.evaluation.run import Run
+from hybrid_ir.evaluation.report import page, plots, tables
+from hybrid_ir.evaluation.run import journal
+from hybrid_ir.evaluation.run import run as runs
+from hybrid_ir.evaluation.run.rows import Row
+from hybrid_ir.evaluation.run.run import Run
 from hybrid_ir.evaluation.statistics import Comparison, Summary, compare, corrected, summarise
 
 PAGE, MARKDOWN, SUMMARY = "report.html", "report.md", "summary.json"
@@ -20,7 +21,7 @@ def write(folder: Path, run: Run, rows: Sequence[Row], stopped: str = "") -> Sum
     """Make the report anew."""
     summary = summarise(run, rows, stopped)
     pictures, without = _pictures(summary)
-    (folder / PAGE).write_text(report_page.page(run, summary, rows, pictures, without), encoding="utf-8")
+    (folder / PAGE).write_text(page.page(run, summary, rows, pictures, without), encoding="utf-8")
     (folder / MARKDOWN).write_text(markdown(run, summary), encoding="utf-8")
     (folder / SUMMARY).write_text(summary.model_dump_json(indent=1) + "\n", encoding="utf-8")
     return summary
@@ -33,13 +34,13 @@ def markdown(run: Run, summary: Summary) -> str:
         told.append(f"\n**Not finished.** {summary.stopped}")
     told += [f"\nLeft out: {said}" for said in summary.left_out]
     told += [f"\n{problem}" for problem in summary.problems]
-    return "\n".join(told) + "\n\n" + "\n".join(map(report_tables.markdown, report_tables.tables(summary)))
+    return "\n".join(told) + "\n\n" + "\n".join(map(tables.markdown, tables.tables(summary)))
 
 
 def text(summary: Summary, folder: Path) -> str:
     """For a terminal."""
-    shown = [*report_tables.accuracy(summary), report_tables.comparisons(summary), report_tables.failures(summary)]
-    told = [report_tables.terminal(table) for table in shown if table.rows]
+    shown = [*tables.accuracy(summary), tables.comparisons(summary), tables.failures(summary)]
+    told = [tables.terminal(table) for table in shown if table.rows]
     told += [f"Left out: {said}" for said in summary.left_out]
     told += [f"Not finished. {summary.stopped}"] if summary.stopped else []
     return "\n\n".join([*told, f"The report, with every question: {folder / PAGE}"])
@@ -79,7 +80,7 @@ def comparison_text(found: Sequence[Comparison], a: Path, b: Path) -> str:
         for one in found
     )
     header = ("cell", "questions", "points [95 %]", "one alone right", "p", "p, Holm")
-    return report_tables.terminal(report_tables.Table(f"{a} less {b}, accuracy", header, rows))
+    return tables.terminal(tables.Table(f"{a} less {b}, accuracy", header, rows))
 
 
 def _by_cell(folder: Path) -> dict[str, dict[str, Row]]:
@@ -91,7 +92,7 @@ def _by_cell(folder: Path) -> dict[str, dict[str, Row]]:
 
 def _pictures(summary: Summary) -> tuple[list[tuple[str, bytes]], str]:
     try:
-        return report_plots.plots(summary), ""
+        return plots.plots(summary), ""
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "matplotlib":
             raise

@@ -1,0 +1,1 @@
+"""A run as tables, plots and a page."""

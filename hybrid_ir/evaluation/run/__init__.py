@@ -1,0 +1,1 @@
+"""One runner of every benchmark: a grid, its questions, their rows on disk."""
