@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 TIES = 16
 """FAISS keeps any of several equal scores at the end of a list; with so many more asked for, ids decide."""
-LEAST_CANDIDATES = 100
+LEAST_CANDIDATES = 160
 """What RaBitQ brings at least to be compared by rows: a short list has the same recall as a long one."""
 SQ8_LOOKED_AT, RABITQ_LOOKED_AT = 16, 48
 """Vectors that a query is compared with, times the root of all: one of RaBitQ's takes a quarter of the time."""

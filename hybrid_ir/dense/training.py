@@ -1,9 +1,9 @@
 """How vectors are held: flat, or in the lists of an inverted file whose centroids are trained once.
 
-``ivf_sq8``: one byte a dimension.  ``ivf_rabitq``: one bit a dimension in memory (Gao and Long,
-"RaBitQ", 2024), and rows of one byte a dimension on disk that settle the order of the candidates.
-All shards of one folder share centroids and quantizer, so their scores compare and the number of
-shards changes no result.
+``ivf_sq8``: one byte a dimension, of the distance from the list's centroid.  ``ivf_rabitq``: one
+bit a dimension in memory (Gao and Long, "RaBitQ", 2024), and rows of one byte a dimension on disk
+that settle the order of the candidates.  All shards of one folder share centroids and quantizer,
+so their scores compare and the number of shards changes no result.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ POINTS_PER_LIST = 40
 """Vectors that a centroid is trained on."""
 ITERATIONS = 10
 SEED = 1
+DEVIATIONS = 4.0
+"""``ivf_sq8``: bytes cover so many standard deviations of a value's distance from its centroid, either side."""
 MARGIN = 0.02
-"""Bytes cover the range of the sample and this share of it on either side; what lies beyond is cut."""
+"""``ivf_rabitq``: a row's bytes cover the range of the sample and this share of it on either side."""
 GROWN = 1.25
 """An update keeps the lists it finds as long as a training would make no more than this times as many, or fewer."""
 TRAINED, RANGES = "trained.faiss", "ranges.npy"
@@ -113,9 +115,9 @@ def _train(
     files = {}
     if rotation is None:
         index: Any = faiss.IndexIVFScalarQuantizer(
-            centroids, dimension, lists, faiss.ScalarQuantizer.QT_8bit, faiss.METRIC_INNER_PRODUCT, False
+            centroids, dimension, lists, faiss.ScalarQuantizer.QT_8bit, faiss.METRIC_INNER_PRODUCT, True
         )
-        index.sq.rangestat_arg = MARGIN
+        index.sq.rangestat, index.sq.rangestat_arg = faiss.ScalarQuantizer.RS_meanstd, DEVIATIONS
         index.train(turned)
     else:
         index = faiss.IndexIVFRaBitQ(centroids, dimension, lists, faiss.METRIC_INNER_PRODUCT)
