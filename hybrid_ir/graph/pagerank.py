@@ -29,8 +29,9 @@ MOST_MEETING = 8
 """Seeds of which the meeting points are sought, the strongest: each is a walk of its own."""
 MEETING_COARSER = 10
 """The seeds' own walks are pushed this much less finely: only the best meeting points are taken from them."""
-UNREACHED = 1e-12
-"""Stands for the score of an entity that a seed does not reach, so that one lonely seed forbids nothing."""
+UNREACHED = 1e-6
+"""Added to each seed's scores: what is near to most seeds and reached by all but one is still a point where they meet,
+and it makes little difference whether that one's score is far below a millionth or nothing."""
 
 
 class PageRank:
@@ -102,27 +103,34 @@ class PageRank:
     def _meeting(self, starts: Mapping[int, float]) -> dict[int, float]:
         """The entities where walks from each seed meet, seeds apart: weights that sum to 1.
 
-        meet(e) = prod over seeds i of p_i(e) ** w_i, p_i: PageRank from seed i alone, w_i: its weight.  A
+        meet(e) = prod over seeds i of (p_i(e) + u) ** w_i, p_i: PageRank from seed i alone, w_i: its weight.  A
         sum of walks ranks high what is near to one seed; what a question seeks is near to all it names.
         """
         strongest = np.array(sorted(starts, key=lambda entity: (-starts[entity], entity))[:MOST_MEETING])
         weights = np.array([starts[entity] for entity in strongest.tolist()])
         entities, logs = self._met(strongest, weights / weights.sum())
-        others = ~np.isin(entities, list(starts))
-        entities, together = entities[others], np.exp(logs[others]).astype(np.float32)
+        if not len(entities):
+            return {}
+        enough = min(len(logs), self._settings.meeting_points + len(starts))  # the seeds are among the best
+        best = logs >= np.partition(logs, -enough)[-enough]
+        entities, logs = entities[best], logs[best]
+        others = np.isin(entities, list(starts), invert=True)
+        order = np.argsort(entities[others])
+        entities, together = entities[others][order], np.exp(logs[others][order]).astype(np.float32)
         best = top(together, self._settings.meeting_points)
         total = float(together[best].sum())
         return {int(entities[i]): float(together[i]) / total for i in best} if total > 0 else {}
 
     def _met(self, seeds: NDArray[np.int64], weights: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """The entities that walks from two seeds or more reach, ascending, and the logarithm of meet(e)."""
-        if self._pusher:  # only where walks meet is looked at, at a cost that does not grow with the graph
+        """The entities that a walk from any seed reaches, and the logarithm of meet(e); none where no two walks meet."""
+        if self._pusher:  # only what they reach is looked at, at a cost that does not grow with the graph
             tolerance = MEETING_COARSER * self._settings.push_tolerance
             return self._pusher.meet(seeds, weights, self._entities, UNREACHED, self._settings.damping, tolerance)
         walks = np.zeros((len(seeds), self._entities + self._chunks), np.float32)
         self._walk([{int(seed): 1.0} for seed in seeds], walks, range(len(seeds)))
         alone = walks[:, : self._entities]
-        entities = np.flatnonzero((alone > 0).sum(axis=0) >= 2)
+        reached = (alone > 0).sum(axis=0)
+        entities = np.flatnonzero(reached if (reached > 1).any() else reached > 1)
         return entities, weights @ np.log(alone[:, entities] + UNREACHED)
 
     def _walk(self, starts: Sequence[Mapping[int, float]], ranks: NDArray[np.float32], rows: Sequence[int]) -> None:

@@ -59,16 +59,16 @@ class Pusher:
     def meet(
         self, seeds: Ids, weights: NDArray[np.float64], below: int, least: float, damping: float, tolerance: float
     ) -> tuple[Ids, NDArray[np.float64]]:
-        """The nodes under ``below`` that pushes from two seeds or more reach, ascending, and how well they meet there.
+        """The nodes under ``below`` that a push from any seed reaches, and how well they meet there.
 
         sum over seeds i of weights_i x log(p_i + least), p_i the score by a push from seed i alone.
+        No node where no two seeds reach the same one.
         """
         tally = self._idle_tallies.pop() if self._idle_tallies else np.zeros((self._nodes, 2))
         with self._scratch() as scratch:
             nodes, together = _meet(*self._graph, scratch, tally, seeds, weights, below, least, damping, tolerance)
         self._idle_tallies.append(tally)
-        order = np.argsort(nodes)
-        return nodes[order], together[order] + float(np.log(least) * weights.sum())
+        return nodes, together + float(np.log(least) * weights.sum())
 
     @contextmanager
     def _scratch(self) -> Iterator[NDArray[np.float32]]:
@@ -148,7 +148,7 @@ def _meet(
     damping: float,
     tolerance: float,
 ) -> Any:  # pragma: no cover - compiled
-    one, touched, met = np.ones(1), [seeds[0]], [seeds[0]]
+    one, met, meeting = np.ones(1), [seeds[0]], False
     met.pop()
     for i in range(len(seeds)):
         nodes, scores = _push(indptr, target, share, scratch, seeds[i : i + 1], one, damping, tolerance)
@@ -159,13 +159,14 @@ def _meet(
             tally[node, 0] += 1.0
             tally[node, 1] += weights[i] * np.log1p(scores[j] / least)
             if tally[node, 0] == 1.0:
-                touched.append(node)
-            elif tally[node, 0] == 2.0:
                 met.append(node)
+            else:
+                meeting = True
     found = np.array(met)
     together = np.empty(len(found))
     for i in range(len(found)):
         together[i] = tally[found[i], 1]
-    for node in touched:
-        tally[node] = 0.0
+        tally[found[i]] = 0.0
+    if not meeting:
+        return found[:0], together[:0]
     return found, together

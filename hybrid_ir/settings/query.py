@@ -59,7 +59,7 @@ class GraphPathSettings(Group):
     damping: Share = 0.5
     iterations: Positive = 30
     tolerance: float = 1e-7
-    exact_up_to_edges: Annotated[int, Field(ge=0)] = 200_000
+    exact_up_to_edges: Annotated[int, Field(ge=0)] = 10_000
     """PageRank of a larger graph, its edges counted in both directions, is pushed from the seeds."""
     push_tolerance: Annotated[float, Field(gt=0)] = 2e-6
     """Then a score falls short by less than this times the node's edges."""
