@@ -122,7 +122,7 @@ class PageRank:
         return {int(entities[i]): float(together[i]) / total for i in best} if total > 0 else {}
 
     def _met(self, seeds: NDArray[np.int64], weights: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """The entities that a walk from any seed reaches, and the logarithm of meet(e); none where no two walks meet."""
+        """The entities that a walk from any seed reaches, and log meet(e); none where no two walks meet."""
         if self._pusher:  # only what they reach is looked at, at a cost that does not grow with the graph
             tolerance = MEETING_COARSER * self._settings.push_tolerance
             return self._pusher.meet(seeds, weights, self._entities, UNREACHED, self._settings.damping, tolerance)
