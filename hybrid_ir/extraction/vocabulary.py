@@ -78,10 +78,8 @@ class Vocabulary:
 
 def load(vocabularies: Sequence[str]) -> Vocabulary:
     """Read the vocabularies from the installed packages (about two seconds)."""
+    check(vocabularies)
     names: dict[str, str] = {}
-    for vocabulary in vocabularies:
-        if vocabulary not in PACKAGES:
-            raise BadInput(f"extractor.vocabularies: unknown name {vocabulary!r}; choose from {', '.join(PACKAGES)}.")
     # The later one decides a synonym's name: the HPO's synonyms are curated as exact.
     readers = {"diseases": _diseases, "drugs": _drugs, "phenotypes": _phenotypes}
     for vocabulary, read in readers.items():
@@ -90,6 +88,13 @@ def load(vocabularies: Sequence[str]) -> Vocabulary:
                 if is_term(key) and (name or key not in names):
                     names[key] = name
     return Vocabulary(names)
+
+
+def check(vocabularies: Sequence[str]) -> None:
+    """Raises BadInput where a name is none of a vocabulary."""
+    for vocabulary in vocabularies:
+        if vocabulary not in PACKAGES:
+            raise BadInput(f"extractor.vocabularies: unknown name {vocabulary!r}; choose from {', '.join(PACKAGES)}.")
 
 
 def key_of(text: str) -> str:

@@ -1,5 +1,7 @@
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from hybrid_ir.errors import BadInput
 from hybrid_ir.extraction.load import load
 from hybrid_ir.extraction.names import canonical
+from hybrid_ir.extraction.parse import load_pipeline
 from hybrid_ir.extraction.rules import RuleExtractor
 from hybrid_ir.extraction.vocabulary import key_of
 from hybrid_ir.records import Chunk, Extraction
@@ -211,6 +214,16 @@ def test_the_fingerprint_names_what_the_output_depends_on(extractor: RuleExtract
     fingerprint = extractor.fingerprint
     assert {"kind", "rules", "pipeline", "spacy", "diseases", "drugs", "phenotypes"} == set(fingerprint)
     assert all(any(c.isdigit() for c in value) for key, value in fingerprint.items() if key != "kind")
+    meta = load_pipeline(RuleExtractorSettings().spacy_package).meta
+    assert fingerprint["pipeline"] == f"{meta['lang']}_{meta['name']} {meta['version']}"
+
+
+def test_the_fingerprint_is_read_without_loading_a_model() -> None:
+    program = (
+        "import sys; from hybrid_ir.extraction.load import load; from hybrid_ir.settings import RuleExtractorSettings\n"
+        "assert load(RuleExtractorSettings()).fingerprint['pipeline'] and 'spacy' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_settings_that_cannot_be_met_say_so() -> None:
