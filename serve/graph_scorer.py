@@ -6,10 +6,14 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from ray import serve
+from ray.serve.handle import DeploymentHandle
 from ray.util.metrics import Histogram
 
+from hybrid_ir.extraction.specific import is_listed
 from hybrid_ir.opened import Index
 from hybrid_ir.retrieval.graph_path import GraphPath
 from hybrid_ir.roles import PathRanking, Query
@@ -17,6 +21,7 @@ from hybrid_ir.settings import Settings
 from serve.builds import Builds
 from serve.graph_audit import GraphAudit, audit_of
 from serve.pinned import WARM_UP, longest_request_s
+from serve.query_encoder import encode_by
 
 MOST_TOGETHER = 8
 WAIT_S = 0.0
@@ -26,14 +31,17 @@ WAIT_S = 0.0
 class GraphScorer:
     """Ready means warm: the graph is open, and extractor and encoder have run once."""
 
-    def __init__(self, root: str, build_id: str, settings: Settings) -> None:
+    def __init__(
+        self, root: str, build_id: str, settings: Settings, encoder: DeploymentHandle[Any] | None = None
+    ) -> None:
+        """``encoder``: the query encoder's deployment, which then links mentions by vector."""
         self._seconds = Histogram(
             "hybrid_ir_graph_batch_seconds",
             description="Seconds of one batch of the graph scorer, by the number of its queries.",
             boundaries=[0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10],
             tag_keys=("queries",),
         )
-        self._builds = Builds(root, settings, build_id, _opened, longest_request_s(settings))
+        self._builds = Builds(root, settings, build_id, partial(_opened, encoder), longest_request_s(settings))
 
     async def rank(self, build_id: str, query: Query, k: int) -> PathRanking:
         found: PathRanking | Exception = await self._batched((await self._builds.get(build_id), query, k))
@@ -67,10 +75,12 @@ class Opened:
 Call = tuple[Opened, Query, int]
 
 
-def _opened(index: Index) -> Opened:
+def _opened(encoder: DeploymentHandle[Any] | None, index: Index) -> Opened:
+    encode_by(index, encoder)
     path = index.graph_path
     path.rank_now(Query(text=WARM_UP), 1)
     path.rank_now(Query(text=WARM_UP, entities=(WARM_UP,)), 1)  # no such entity: links by vector
+    is_listed(WARM_UP)  # opens the vocabularies, which the first query with a plain name would wait for
     return Opened(path, audit_of(path, index.settings.graph_path))
 
 
