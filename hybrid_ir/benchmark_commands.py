@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -16,8 +17,8 @@ from hybrid_ir.settings import load as load_settings
 from hybrid_ir.terminal import AsJson, Config, print_json
 
 if TYPE_CHECKING:
-    from hybrid_ir.evaluation.retrieval.benchmark import Indexer
     from hybrid_ir.evaluation.run.benchmark import Asking
+    from hybrid_ir.evaluation.run.retrieval import Indexer
 
 Data = Annotated[Path | None, typer.Option("--data", help="The folder of the data sets; default: HYBRID_IR_DATA.")]
 
@@ -41,31 +42,32 @@ def commands(indexer: Indexer, asking: Callable[[], Asking]) -> typer.Typer:
         data: Data = None,
         out: Annotated[Path, typer.Option("--out", help="Where indexes and results go.")] = Path("benchmark-out"),
         limit: Annotated[
-            int | None, typer.Option("--limit", min=1, help="Only the first N questions of each set.")
+            int | None, typer.Option("--limit", min=1, help="So many questions of each set, spread over it.")
         ] = None,
         rounds: Annotated[int, typer.Option("--rounds", min=0, max=10, help="Rounds of the loop; 0: without it.")] = 3,
         config: Config = None,
         json_: AsJson = False,
         quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
     ) -> None:
-        """Recall of every path, their fusion and the loop.  An index that was built before is used again."""
-        from hybrid_ir.evaluation.retrieval import report as retrieval_report
-        from hybrid_ir.evaluation.retrieval.benchmark import measure
+        """Recall of every path, their fusions and the loop.  An index that was built before is used again."""
+        from hybrid_ir.evaluation.report import report as reports
+        from hybrid_ir.evaluation.run import benchmark as made
+        from hybrid_ir.evaluation.run import retrieval as measured
         from hybrid_ir.evaluation.sets import retrieval_sets
 
         folder = _folder(data)
         settings = load_settings(config) if config else Settings()
         loaded = [retrieval_sets.load(name, folder) for name in dict.fromkeys(sets or retrieval_sets.DEFAULT)]
-        summaries = []
+        reporter, summaries = Reporter(quiet=quiet), {}
         for chosen in loaded:
-            summary = measure(chosen.limited(limit), out, settings, rounds, Reporter(quiet=quiet), indexer)
-            summaries.append(summary)
+            request = measured.request(chosen, out, settings, rounds, limit, reporter, indexer)
+            done = made.run(request, out / chosen.name, reporter, asking())
+            summaries[chosen.name] = done
             if not json_:
-                typer.echo(retrieval_report.table(summary) + "\n")
+                typer.echo(done.text + "\n")
         if json_:
-            print_json([summary.model_dump(mode="json") for summary in summaries])
-        else:
-            typer.echo(f"Every question's rankings, and plots: {out}")
+            summary = reports.SUMMARY
+            print_json({name: json.loads((Path(done.out) / summary).read_text()) for name, done in summaries.items()})
 
     @app.command()
     def score(
@@ -108,6 +110,7 @@ def commands(indexer: Indexer, asking: Callable[[], Asking]) -> typer.Typer:
         grid: Annotated[Path | None, typer.Option("--grid", help="A grid file, in place of --suite.")] = None,
         rerun: Annotated[Path | None, typer.Option("--rerun", help="Repeat the run in this folder.")] = None,
         methods: Annotated[str | None, typer.Option(help="By comma, or all: in place of the grid's.")] = None,
+        datasets: Annotated[str | None, typer.Option(help="By comma: in place of the grid's.")] = None,
         root: Annotated[str | None, typer.Option("--root", help="The index to ask.")] = None,
         url: Annotated[str | None, typer.Option("--url", help="A running service, in place of --root.")] = None,
         data: Data = None,
@@ -133,6 +136,7 @@ def commands(indexer: Indexer, asking: Callable[[], Asking]) -> typer.Typer:
             grid=str(grid) if grid else None,
             rerun=str(rerun) if rerun else None,
             methods=methods,
+            datasets=datasets,
             config=config,
             root=root,
             url=url,

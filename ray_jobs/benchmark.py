@@ -52,9 +52,7 @@ class Worker:
 
     def __init__(self, run: Run) -> None:
         self._planned = {one.cell.key: one for one in run.planned}
-        self._asker = asking.Asker(
-            lambda settings: open_index(run.root, settings, run.build_id), run.grid.options_in_query
-        )
+        self._asker = asking.Asker(lambda settings: open_index(run.root, settings, run.build_id), run.grid)
 
     async def ask(self, cell: str, question: str) -> tuple[str, str, str]:
         """(row, "", "") or ("", the error's kind, its sentence): of an exception Ray keeps only the text."""
@@ -167,6 +165,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--grid", help="a grid file, in place of --suite")
     parser.add_argument("--rerun", help="repeat the run in this folder, in place of both")
     parser.add_argument("--methods", help="by comma, or all: in place of the grid's")
+    parser.add_argument("--datasets", help="by comma: in place of the grid's")
     parser.add_argument("--config", help="a settings file that methods are laid over")
     parser.add_argument("--root", help="the index: a folder or s3://bucket/prefix")
     parser.add_argument("--url", help="a running service, in place of --root")
@@ -191,6 +190,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             grid=given.grid,
             rerun=given.rerun,
             methods=given.methods,
+            datasets=given.datasets,
             config=given.config,
             root=given.root,
             url=given.url,

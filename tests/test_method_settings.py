@@ -25,6 +25,10 @@ FLOWS = {
     "ablation_graph": "single",
     "ablation_dense": "single",
     "ablation_graph_dense": "single",
+    "ablation_sparse": "single",
+    "ablation_all_paths": "single",
+    "plain_rrf": "single",
+    "ablation_text_iterated": "hybrid",
     "ablation_graph_iterated": "hybrid",
     "ablation_dense_iterated": "hybrid",
 }
@@ -38,6 +42,10 @@ PATHS = {
     "ablation_graph": ("graph",),
     "ablation_dense": ("dense",),
     "ablation_graph_dense": ("graph", "dense"),
+    "ablation_sparse": ("sparse",),
+    "ablation_all_paths": ("graph", "dense", "sparse"),
+    "plain_rrf": ("graph", "dense"),
+    "ablation_text_iterated": ("dense", "sparse"),
     "ablation_graph_iterated": ("graph",),
     "ablation_dense_iterated": ("dense",),
 }

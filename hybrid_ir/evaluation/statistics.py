@@ -1,4 +1,4 @@
-"""What the rows of a run come to: shares with intervals, paired tests, costs, and where failures arise."""
+"""What the rows of a run come to: shares with intervals, costs, and where failures arise."""
 
 from __future__ import annotations
 
@@ -6,14 +6,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from scipy.stats import binomtest
-
-from hybrid_ir.evaluation.intervals import bootstrap, paired
-from hybrid_ir.evaluation.metrics import measure
+from hybrid_ir.evaluation.comparisons import ACCURACY, Comparison, Mean, Rows, with_reference
+from hybrid_ir.evaluation.intervals import bootstrap
 from hybrid_ir.evaluation.rescore import Share, share
-from hybrid_ir.evaluation.retrieval.report import Cell as Mean
 from hybrid_ir.evaluation.run.grid import Cell
-from hybrid_ir.evaluation.run.rows import Row
+from hybrid_ir.evaluation.run.rows import MEASURES, Row
 from hybrid_ir.evaluation.run.run import Run
 from hybrid_ir.evaluation.sets.questions import GoldQuestion
 from hybrid_ir.records import Record
@@ -29,8 +26,6 @@ FAILURES = {
 }
 """Why a question is not right; each wrong row has one, the first that holds."""
 Failure = Literal["error", "unread", "no answer", "not retrieved", "partly retrieved", "not used", "wrong"]
-
-RETRIEVAL = ("recall@5", "all_gold@5", "ndcg@10", "mrr")
 
 
 class RoundMeasures(Record):
@@ -81,24 +76,6 @@ class CellSummary(Record):
     """Questions for which a retrieval path failed."""
 
 
-class Comparison(Record):
-    """Two cells over the questions that both have been asked."""
-
-    a: str
-    b: str
-    """Keys; ``a`` less ``b``."""
-    questions: int
-    only_a: int
-    only_b: int
-    """Questions that one of them alone has right."""
-    difference: Mean
-    """Of accuracy, with a paired bootstrap interval."""
-    p: float
-    """McNemar's exact test."""
-    p_corrected: float
-    """After Holm, over all comparisons of the same model and dataset."""
-
-
 class Summary(Record):
     """A run."""
 
@@ -107,6 +84,8 @@ class Summary(Record):
     paper: str
     build_id: str
     reference: str
+    answers: bool
+    """False: retrieval alone was measured."""
     cells: tuple[CellSummary, ...]
     comparisons: tuple[Comparison, ...]
     left_out: tuple[str, ...]
@@ -117,67 +96,20 @@ class Summary(Record):
     """What is unusual in a dataset."""
 
 
-def mcnemar(only_a: int, only_b: int) -> float:
-    """The two-sided exact test (McNemar 1947, binomial) that two methods are right equally often.
-
-    Only questions that one of them alone has right count; 1 where there are none.
-    """
-    if only_a + only_b == 0:
-        return 1.0
-    return float(binomtest(only_a, only_a + only_b, 0.5).pvalue)
-
-
-def holm(p: Sequence[float]) -> list[float]:
-    """Corrected for many comparisons (Holm 1979): never smaller than given, in the same order, at most 1."""
-    corrected, highest = [0.0] * len(p), 0.0
-    for rank, place in enumerate(sorted(range(len(p)), key=p.__getitem__)):
-        highest = max(highest, min(1.0, (len(p) - rank) * p[place]))
-        corrected[place] = highest
-    return corrected
-
-
-def failure(row: Row, question: GoldQuestion) -> Failure | None:
-    """Why a row is not right; None where it is."""
+def failure(row: Row, question: GoldQuestion, answers: bool = True) -> Failure | None:
+    """Why a row is not right; None where it is.  Without ``answers`` right is what brought all gold documents."""
     if row.strict:
         return None
     if row.error:
         return "error"
-    if row.unanswered:
+    if answers and row.unanswered:
         return "unread" if row.unread else "no answer"
     if not question.gold or not row.rounds:
         return "wrong"
     recall = row.rounds[-1].gold_recall or 0.0
-    return "not retrieved" if recall == 0 else "not used" if recall == 1 else "partly retrieved"
-
-
-def compare(a: Mapping[str, Row], b: Mapping[str, Row], names: tuple[str, str]) -> Comparison:
-    """Two sets of rows by question, over the questions that stand in both; ``p_corrected`` is not corrected yet."""
-    shared = [question for question in a if question in b]
-    right = [(a[question].strict, b[question].strict) for question in shared]
-    counts = Counter(right)
-    only_a, only_b = counts[True, False], counts[False, True]
-    p = mcnemar(only_a, only_b)
-    if right:
-        found = paired([float(one) for one, _ in right], [float(other) for _, other in right]).interval
-        mean = Mean(mean=found.mean, low=found.low, high=found.high)
-    else:
-        mean = Mean(mean=0.0, low=0.0, high=0.0)
-    return Comparison(
-        a=names[0],
-        b=names[1],
-        questions=len(shared),
-        only_a=only_a,
-        only_b=only_b,
-        difference=mean,
-        p=p,
-        p_corrected=p,
-    )
-
-
-def corrected(found: Sequence[Comparison]) -> list[Comparison]:
-    """With Holm's correction over them all."""
-    values = holm([one.p for one in found])
-    return [one.model_copy(update={"p_corrected": p}) for one, p in zip(found, values, strict=True)]
+    if recall == 1:
+        return "not used" if answers else None
+    return "partly retrieved" if recall else "not retrieved"
 
 
 def summarise(run: Run, rows: Sequence[Row], stopped: str = "") -> Summary:
@@ -189,14 +121,16 @@ def summarise(run: Run, rows: Sequence[Row], stopped: str = "") -> Summary:
     questions = {name: {question.id: question for question in found} for name, found in run.questions.items()}
     reference = run.grid.reference if any(c.method == run.grid.reference for c in asked) else ""
     reference = reference or (asked[0].method if asked else "")
+    compared = {name: _compared(found, run.grid.answers) for name, found in run.questions.items()}
     return Summary(
         name=run.grid.name,
         title=run.grid.title or run.grid.name,
         paper=run.grid.paper,
         build_id=run.build_id,
         reference=reference,
-        cells=tuple(_cell(cell, by_cell[cell.key], questions[cell.dataset]) for cell in asked),
-        comparisons=tuple(_comparisons(asked, by_cell, reference)),
+        answers=run.grid.answers,
+        cells=tuple(_cell(cell, by_cell[cell.key], questions[cell.dataset], run.grid.answers) for cell in asked),
+        comparisons=tuple(with_reference(asked, by_cell, reference, compared)),
         left_out=run.left_out,
         stopped=stopped,
         problems=tuple(problem for one in run.datasets.values() for problem in one.problems),
@@ -204,21 +138,14 @@ def summarise(run: Run, rows: Sequence[Row], stopped: str = "") -> Summary:
     )
 
 
-def _comparisons(cells: Sequence[Cell], rows: Mapping[str, Mapping[str, Row]], reference: str) -> list[Comparison]:
-    """Every cell with the reference's first one of the same model and dataset, corrected within that family."""
-    families: dict[tuple[str, str], list[Cell]] = {}
-    for cell in cells:
-        families.setdefault((cell.model, cell.dataset), []).append(cell)
-    found: list[Comparison] = []
-    for family in families.values():
-        base = next((cell for cell in family if cell.method == reference), None)
-        if base is not None:
-            others = [cell for cell in family if cell != base]
-            found += corrected([compare(rows[base.key], rows[c.key], (base.key, c.key)) for c in others])
-    return found
+def _compared(questions: Sequence[GoldQuestion], answers: bool) -> tuple[str, ...]:
+    """Accuracy where there are answers; recall where gold documents are known: a single one is found or not."""
+    most = max((len(question.gold) for question in questions), default=0)
+    retrieval = () if not most else ("hit@1",) if most == 1 else ("recall@5",)
+    return (*((ACCURACY,) if answers else ()), *retrieval)
 
 
-def _cell(cell: Cell, rows: Mapping[str, Row], questions: Mapping[str, GoldQuestion]) -> CellSummary:
+def _cell(cell: Cell, rows: Rows, questions: Mapping[str, GoldQuestion], answers: bool) -> CellSummary:
     pairs = [(row, questions[identity]) for identity, row in rows.items() if identity in questions]
     said = [row for row, _ in pairs]
     right = sum(row.strict for row in said)
@@ -226,9 +153,9 @@ def _cell(cell: Cell, rows: Mapping[str, Row], questions: Mapping[str, GoldQuest
     seconds = sorted(row.seconds for row in said)
     exact = [float(row.exact) for row in said if row.exact is not None]
     f1 = [row.f1 for row in said if row.f1 is not None]
-    with_gold = [(row, question) for row, question in pairs if question.gold and not row.error and row.rounds]
+    with_gold = [row for row, question in pairs if question.gold and not row.error and row.rounds]
     subjects = _shares([(question.subject, row.strict) for row, question in pairs])
-    why = Counter(filter(None, (failure(row, question) for row, question in pairs)))
+    why = Counter(filter(None, (failure(row, question, answers) for row, question in pairs)))
     return CellSummary(
         cell=cell,
         key=cell.key,
@@ -243,7 +170,7 @@ def _cell(cell: Cell, rows: Mapping[str, Row], questions: Mapping[str, GoldQuest
         by_subject={} if set(subjects) <= {""} else subjects,
         by_type=_shares([(question.type, row.strict) for row, question in pairs]),
         retrieval=_retrieval(with_gold),
-        rounds=_rounds([row for row, _ in with_gold]),
+        rounds=_rounds(with_gold),
         failures={name: why[name] for name in FAILURES if why[name]},
         calls=sum(row.calls for row in said) / max(1, len(said)),
         tokens=sum(row.tokens for row in said) / max(1, len(said)),
@@ -265,11 +192,10 @@ def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _retrieval(pairs: Sequence[tuple[Row, GoldQuestion]]) -> dict[str, Mean]:
-    """Of the documents as the loop ranks them: what the answer cites, then round after round."""
+def _retrieval(rows: Sequence[Row]) -> dict[str, Mean]:
     found = {}
-    for name in RETRIEVAL if pairs else ():
-        interval = bootstrap([measure(name, row.ranked, question.gold) for row, question in pairs])
+    for name in MEASURES if rows else ():
+        interval = bootstrap([row.measures[name] for row in rows if name in row.measures])
         found[name] = Mean(mean=interval.mean, low=interval.low, high=interval.high)
     return found
 

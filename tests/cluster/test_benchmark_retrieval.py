@@ -28,7 +28,7 @@ QUESTIONS = [
     }
 ]
 
-pytestmark = [pytest.mark.slow, pytest.mark.cluster]
+pytestmark = [pytest.mark.slow, pytest.mark.cluster, pytest.mark.usefixtures("shared_ray")]
 
 
 def test_from_a_folder_of_data_to_a_table(tmp_path, capsys, monkeypatch):
@@ -43,17 +43,23 @@ def test_from_a_folder_of_data_to_a_table(tmp_path, capsys, monkeypatch):
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert ended.value.code in (0, None)
-    (summary,) = json.loads(capsys.readouterr().out)
-    means = {line["method"]: line["measures"]["recall@5"]["mean"] for line in summary["lines"]}
-    assert means["graph"] == means["dense"] == means["loop, 2 rounds"] == means["gold sub-questions"] == 1.0
-    assert pq.read_table(out / "musique.parquet").num_rows == len(means)
-    assert (out / "musique.png").exists()
+    summary = json.loads(capsys.readouterr().out)["musique"]
+    means = {one["key"].split("/default/")[0]: one["retrieval"]["recall@5"]["mean"] for one in summary["cells"]}
+    assert (
+        means["ablation_graph"] == means["ablation_dense"] == means["hybrid_ir"] == means["gold_sub_questions"] == 1.0
+    )
+    assert {one["cell"]["rounds"] for one in summary["cells"] if one["cell"]["method"] == "hybrid_ir"} == {1, 2}
+    rows = pq.read_table(out / "musique" / "rows.parquet")
+    assert rows.num_rows == len(summary["cells"])
+    assert set(rows.column("recall@5").to_pylist()) == {1.0}
+    assert "<img" in (out / "musique" / "report.html").read_text()
 
     with pytest.raises(SystemExit):
         cli.main()
     again = capsys.readouterr()
     assert "nothing to do" in again.err
-    assert json.loads(again.out)[0]["build_id"] == summary["build_id"]
+    assert json.loads(again.out)["musique"]["build_id"] == summary["build_id"]
+    assert f"{rows.num_rows} of {rows.num_rows} questions were asked before" in again.err
 
 
 def test_absent_data_is_named(monkeypatch, capsys, tmp_path):

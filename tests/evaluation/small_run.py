@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hybrid_ir.evaluation.metrics import measure
 from hybrid_ir.evaluation.run import run as runs
 from hybrid_ir.evaluation.run.grid import Cell, Grid, Planned
-from hybrid_ir.evaluation.run.rows import Asked, RoundOfRow, Row
+from hybrid_ir.evaluation.run.rows import MEASURES, Asked, RoundOfRow, Row
 from hybrid_ir.evaluation.run.run import Run
 from hybrid_ir.evaluation.sets import question_sets
 from hybrid_ir.evaluation.sets.datasets import AnswerSet
@@ -54,12 +55,14 @@ def row(planned: Planned, question: GoldQuestion, right: bool = True, documents=
     wrong = next((letter for letter in question.options if letter != question.answer), None)
     choice = (question.answer if right else wrong) if question.options else None
     recall = len(set(documents) & set(question.gold)) / len(question.gold) if question.gold else None
+    ranked = tuple(documents)
     made = {
+        "measures": {name: measure(name, ranked, question.gold) for name in MEASURES} if question.gold else {},
         "choice": choice,
         "short": "" if question.options else question.answer if right else "bone",
         "strict": right,
         "compatible": right,
-        "ranked": tuple(documents),
+        "ranked": ranked,
         "rounds": (
             RoundOfRow(
                 missing="",

@@ -85,7 +85,7 @@ def test_the_ready_grids_are_the_papers():
 @pytest.mark.parametrize(
     ("grid", "said"),
     [
-        ({"methods": ["medgraphrag"]}, "no method 'medgraphrag'; there are ablation_dense,"),
+        ({"methods": ["medgraphrag"]}, "no method 'medgraphrag'; there are ablation_all_paths,"),
         ({"method": ["medrag"]}, "method: there is no such field (there are name, title, methods,"),
         ({"rounds": [0]}, "rounds.0: Input should be greater than or equal to 1"),
         ({"methods": []}, "methods: "),
@@ -93,6 +93,7 @@ def test_the_ready_grids_are_the_papers():
         ({"methods": ["a/x.yaml", "b/x.yaml"]}, "two files of one name"),
         ({"models": {"m": "absent.yaml"}}, "absent.yaml: no such settings file"),
         ({"paper": "table9"}, "paper: "),
+        ({"methods": ["gold_sub_questions"]}, "needs answers: false"),
     ],
 )
 def test_what_a_grid_gets_wrong_is_named(tmp_path, grid, said):
@@ -111,7 +112,9 @@ def test_files_that_are_no_grids(tmp_path):
         read_grid(tmp_path / "bad.yaml")
     with pytest.raises(NotFound, match="no such grid file"):
         read_grid(tmp_path / "absent.yaml")
-    with pytest.raises(BadInput, match=r"no suite 'x'; there are figure3, local, local_rounds, mirage, table1, table2"):
+    with pytest.raises(
+        BadInput, match=r"no suite 'x'; there are figure3, local, local_rounds, mirage, retrieval, table1, table2"
+    ):
         suite("x")
 
 
@@ -170,3 +173,17 @@ def test_datasets_by_name_by_path_and_what_is_wrong_with_them(tmp_path):
     ours.write_text(line % "C", encoding="utf-8")
     with pytest.raises(BadInput, match="the answer 'C' is not among the options A, B"):
         load(str(ours), None, tmp_path, limit=None, strict=False)
+
+
+def test_retrieval_alone_asks_no_service_and_a_ceiling_is_not_varied(tmp_path):
+    methods = ["ablation_graph", "hybrid_ir", "gold_sub_questions"]
+    grid = Grid(name="g", answers=False, methods=methods, datasets=["musique"], rounds=[1, 3])
+    made = plan(grid, tmp_path, None)
+    assert [(one.cell.method, one.cell.rounds) for one in made.planned] == [
+        ("ablation_graph", None),
+        ("hybrid_ir", 1),
+        ("hybrid_ir", 3),
+        ("gold_sub_questions", None),
+    ]
+    with pytest.raises(BadInput, match="answers: false"):
+        plan(grid.model_copy(update={"methods": ("served",)}), tmp_path, None, served=True)

@@ -123,6 +123,7 @@ def test_rounds_are_plotted_where_a_grid_has_several():
     found = plots(summarise(run, rows_of(run)))
     assert [caption.partition(",")[0] for caption, _ in found] == [
         "Accuracy over the rounds of the loop",
+        "recall@5 on small",
         "Accuracy against seconds a question",
         "Accuracy against tokens a question",
     ]
@@ -144,7 +145,8 @@ def test_two_runs_are_compared_over_what_both_asked(tmp_path):
     run = small_run()
     made(tmp_path / "a", run, rows_of(run))
     made(tmp_path / "b", run, rows_of(run, lambda one, question: question.id == "q1")[:4])
-    (found,) = report.compare_runs(tmp_path / "a", tmp_path / "b")
+    found, recall = report.compare_runs(tmp_path / "a", tmp_path / "b")
+    assert (recall.measure, recall.difference.mean, recall.questions) == ("recall@5", 0.0, 3)
     assert (found.questions, found.only_a, found.only_b) == (4, 3, 0)
     done = CliRunner().invoke(app, ["benchmark", "compare", str(tmp_path / "a"), str(tmp_path / "b")])
     assert "+75.0" in done.output

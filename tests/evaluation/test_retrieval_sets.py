@@ -4,6 +4,7 @@ import pytest
 
 from hybrid_ir.errors import BadInput, NotFound
 from hybrid_ir.evaluation.sets import retrieval_sets
+from hybrid_ir.evaluation.sets.questions import read_questions
 from hybrid_ir.extraction.imported import ImportedExtractor
 from hybrid_ir.records import Chunk
 from hybrid_ir.settings import ImportedExtractorSettings
@@ -60,10 +61,11 @@ def test_a_folder_of_openie(small, tmp_path):
     (question,) = found.questions
     assert question.gold == ("0", "1")
     assert question.aliases == ("nerves",)
-    assert found.steps == {"q1": ("Bats carries", "What does rabies virus enter?")}
+    assert question.steps == ("Bats carries", "What does rabies virus enter?")
     assert found.limited(0).questions == []
     assert found.limited(None) is found
-    corpus, graph = found.write(tmp_path / "out")
+    questions, corpus, graph = found.write(tmp_path / "out")
+    assert read_questions(questions) == found.questions
     assert len(corpus.read_text().splitlines()) == 3
     extractor = ImportedExtractor(ImportedExtractorSettings(kind="imported", path=str(graph)))
     piece = Chunk(id="0#0", document_id="0", position=0, title="Bats", text="x", start=0, end=1, source="s")

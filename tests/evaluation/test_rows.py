@@ -9,7 +9,7 @@ from hybrid_ir.cli import app
 from hybrid_ir.errors import BadInput, Conflict
 from hybrid_ir.evaluation.run.asking import WithOptions
 from hybrid_ir.evaluation.run.grid import Cell
-from hybrid_ir.evaluation.run.rows import error_row, row_of, table
+from hybrid_ir.evaluation.run.rows import error_row, row_of, row_retrieved, table
 from hybrid_ir.evaluation.sets.questions import GoldQuestion
 from hybrid_ir.index.manifest import Counts, Fingerprints, Manifest
 from hybrid_ir.opened import Index
@@ -99,6 +99,17 @@ def test_gold_recall_grows_over_the_rounds_and_costs_are_counted():
     assert [round_.chunks for round_ in row.rounds] == [("d9#0",), ("d2#0",), ("d1#0",)]
     assert (row.calls, row.tokens, row.unread, row.ranked) == (2, 20, 2, ("d9", "d2", "d1"))
     assert table([row, error_row(CELL, CHOICE, BadInput("odd"), 1.0, 2)]).column("tries").to_pylist() == [1, 2]
+
+
+def test_retrieval_alone_is_a_row_with_its_measures():
+    found = [one.retrieval for round_ in answer(CHOICE, None, "d9", "d1").rounds for one in round_.sub_answers]
+    row = row_retrieved(CELL, CHOICE, found, 0.25)
+    assert row.ranked == ("d9", "d1")
+    assert (row.measures["recall@5"], row.measures["hit@1"], row.measures["mrr"]) == (0.5, 0.0, 0.5)
+    assert [(one.text, one.evidence) for one in row.rounds[0].asked] == [("w", ("d9#0",)), ("w", ("d1#0",))]
+    assert (row.rounds[0].gold_recall, row.choice, row.seconds) == (0.5, None, 0.25)
+    assert table([row]).column("recall@5").to_pylist() == [0.5]
+    assert row_retrieved(CELL, POLAR, found, 0.1).measures == {}
 
 
 MANIFEST = Manifest(

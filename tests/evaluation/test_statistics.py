@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_run import QUESTIONS, row, small_run
 
-from hybrid_ir.evaluation.statistics import compare, failure, holm, mcnemar, summarise
+from hybrid_ir.evaluation.comparisons import compare, holm, mcnemar
+from hybrid_ir.evaluation.report.tables import tables
+from hybrid_ir.evaluation.statistics import failure, summarise
 
 P = st.floats(0, 1)
 
@@ -79,7 +81,9 @@ def test_a_run_is_summed_up_with_the_unanswered_apart(run):
     assert [(of.number, of.questions) for of in first.rounds] == [(1, 3)]
     assert first.rounds[0].recall == pytest.approx(2 / 3)
     assert (made.reference, made.stopped) == ("hybrid_ir", "stopped")
-    (compared,) = made.comparisons
+    compared, found = made.comparisons
+    assert (found.measure, found.only_a, found.only_b, found.questions) == ("recall@5", 2, 0, 3)
+    assert found.difference.mean == pytest.approx(0.5)
     assert (compared.only_a, compared.only_b, compared.questions) == (2, 0, 4)
     assert compared.difference.mean == pytest.approx(0.5)
     assert compared.p == compared.p_corrected == 0.5
@@ -101,3 +105,24 @@ def test_an_unfinished_run_compares_what_both_have_been_asked(run):
     assert summarise(run, []).cells == ()
     nothing = compare({}, {}, ("a", "b"))
     assert (nothing.questions, nothing.p, nothing.difference.mean) == (0, 1.0, 0.0)
+
+
+def test_of_retrieval_alone_right_is_what_found_all_gold():
+    run = small_run(answers=False)
+    first, second = run.planned
+    none = {"choice": None, "short": "", "strict": False, "compatible": False, "calls": 0}
+    rows = [
+        row(first, QUESTIONS[0], documents=("d1", "d2"), **none),
+        row(first, QUESTIONS[1], documents=("d9",), **none),
+        row(second, QUESTIONS[0], documents=("d9", "d1"), **none),
+        row(second, QUESTIONS[1], documents=("d3",), **none),
+    ]
+    made = summarise(run, rows)
+    assert [one.failures for one in made.cells] == [{"not retrieved": 1}, {"partly retrieved": 1}]
+    (compared,) = made.comparisons
+    assert (compared.measure, compared.only_a, compared.only_b) == ("recall@5", 1, 1)
+    assert compared.difference.mean == pytest.approx(-0.25)
+    assert made.cells[0].retrieval["hit@1"].mean == 0.5
+    shown = {table.title: table for table in tables(made)}
+    assert not {"Scores", "Accuracy, default"} & set(shown)
+    assert [line[3:5] for line in shown["Where failures arise"].rows] == [("1", "1"), ("1", "0")]

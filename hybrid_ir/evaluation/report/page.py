@@ -89,7 +89,7 @@ def _questions(run: Run, rows: Sequence[Row]) -> str:
     for row in rows:
         by_question.setdefault((cells[row.cell].dataset, row.id), []).append(row)
     known = {(name, question.id): question for name, found in run.questions.items() for question in found}
-    order = sorted(by_question, key=lambda key: all(row.strict for row in by_question[key]))
+    order = sorted(by_question, key=lambda key: _right(run, known[key], by_question[key]) == len(by_question[key]))
     shown = [_question(run, known[key], key[0], by_question[key]) for key in order[:SHOWN_QUESTIONS]]
     left = len(order) - len(shown)
     more = f'<p class="note">{left} more questions are in rows.parquet.</p>' if left else ""
@@ -97,7 +97,7 @@ def _questions(run: Run, rows: Sequence[Row]) -> str:
 
 
 def _question(run: Run, question: GoldQuestion, dataset: str, rows: Sequence[Row]) -> str:
-    right = sum(row.strict for row in rows)
+    right = _right(run, question, rows)
     options = "\n".join(f"{letter}. {text}" for letter, text in question.options.items())
     told = question.question + (f"\n\n{options}" if options else "") + f"\n\nRight: {question.answer}"
     if question.gold:
@@ -112,12 +112,17 @@ def _question(run: Run, question: GoldQuestion, dataset: str, rows: Sequence[Row
     )
 
 
+def _right(run: Run, question: GoldQuestion, rows: Sequence[Row]) -> int:
+    return sum(failure(row, question, run.grid.answers) is None for row in rows)
+
+
 def _row(run: Run, question: GoldQuestion, row: Row) -> str:
     cell = next(one.cell for one in run.planned if one.cell.key == row.cell)
-    why = failure(row, question)
-    verdict = "right" if why is None else FAILURES[why]
-    said = row.choice or row.short or "-"
+    why = failure(row, question, run.grid.answers)
+    verdict = FAILURES[why] if why else "right" if run.grid.answers else "all gold documents found"
+    said = (row.choice or row.short or "-") if run.grid.answers else f"{len(row.ranked)} documents"
     lines = [f"stopped: {row.stopped}; {row.calls} calls, {row.tokens:,} tokens, {row.seconds:.2f} s"]
+    lines += ["; ".join(f"{name} {value:.3f}" for name, value in row.measures.items())] if row.measures else []
     lines += [f"error: {row.error}"] if row.error else []
     lines += [f"degraded: {', '.join(row.degraded)}"] if row.degraded else []
     for number, round_ in enumerate(row.rounds, start=1):
@@ -127,7 +132,8 @@ def _row(run: Run, question: GoldQuestion, row: Row) -> str:
             lines.append(f"  ? {asked.text}")
             lines.append(f"    found: {', '.join(asked.evidence) or 'nothing'}")
             lines += [f"    - {statement}" for statement in asked.statements]
-    lines.append(f"\ncited: {', '.join(row.cited) or 'nothing'}")
+    if run.grid.answers:
+        lines.append(f"\ncited: {', '.join(row.cited) or 'nothing'}")
     if row.prediction and row.prediction not in (row.choice, row.short):
         lines.append(f"reply: {row.prediction[-SHOWN_CHARS:]}")
     kind = "right" if why is None else "wrong"

@@ -13,16 +13,23 @@ if TYPE_CHECKING:
 
 COLOURS = ("#2f6f9f", "#c8553d", "#4f8f4f", "#8a5fa8", "#b8862b", "#3d9a9a", "#7a7a7a", "#a8456f")
 MARKERS = "os^vD*Px"
+JUDGED = "recall@5"
+"""The measure of retrieval that is drawn."""
 
 
 def plots(summary: Summary) -> list[tuple[str, bytes]]:
     """(caption, PNG) of what the run can show.  Raises ModuleNotFoundError without matplotlib."""
     made: list[tuple[str, bytes]] = []
-    series = _over_rounds(summary)
+    series = _over_rounds(summary) if summary.answers else {}
     if series:
         made.append(
             ("Accuracy over the rounds of the loop, with 95 % bands", _drawn(lambda axes: _rounds(axes, series)))
         )
+    for dataset, measured in _measured(summary).items():
+        caption = f"{JUDGED} on {dataset}, with 95 % bootstrap intervals"
+        made.append((caption, _drawn(_bars_of(measured), "", 1.2 + 0.36 * len(measured))))
+    if not summary.answers:
+        return made
     for title, axis, value in (
         ("Accuracy against seconds a question", "seconds a question", "seconds"),
         ("Accuracy against tokens a question", "tokens a question", "tokens"),
@@ -76,14 +83,42 @@ def _scatter(axes: Axes, cells: list[CellSummary], axis: str, value: str) -> Non
     axes.legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
-def _drawn(draw: Callable[[Axes], None]) -> bytes:
+def _measured(summary: Summary) -> dict[str, list[CellSummary]]:
+    """By dataset, the cells whose retrieval is known."""
+    found: dict[str, list[CellSummary]] = {}
+    for one in summary.cells:
+        if JUDGED in one.retrieval:
+            found.setdefault(one.cell.dataset, []).append(one)
+    return found
+
+
+def _bars_of(cells: list[CellSummary]) -> Callable[[Axes], None]:
+    return lambda axes: _bars(axes, cells)
+
+
+def _bars(axes: Axes, cells: list[CellSummary]) -> None:
+    """One a cell, the first on top."""
+    several = len({one.cell.model for one in cells}) > 1
+    means = [one.retrieval[JUDGED] for one in cells]
+    errors = [[max(0.0, m.mean - m.low) for m in means], [max(0.0, m.high - m.mean) for m in means]]
+    places = range(len(cells))
+    axes.barh(places, [m.mean for m in means], xerr=errors, color=COLOURS[0], height=0.65, capsize=2)
+    axes.set_yticks(places, [one.cell.label + (f", {one.cell.model}" if several else "") for one in cells])
+    axes.invert_yaxis()
+    for place, mean in zip(places, means, strict=True):
+        axes.text(0.01, place, f"{mean.mean:.3f}", va="center", color="white", fontsize=8)
+    axes.set_xlim(0, 1)
+    axes.set_xlabel(JUDGED)
+
+
+def _drawn(draw: Callable[[Axes], None], axis: str = "accuracy, %", height: float = 4.0) -> bytes:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8.0, 4.0), layout="constrained")
+    figure = Figure(figsize=(8.0, height), layout="constrained")
     axes = figure.subplots()
     draw(axes)
-    axes.set_ylabel("accuracy, %")
+    axes.set_ylabel(axis)
     axes.spines[["top", "right"]].set_visible(False)
     FigureCanvasAgg(figure)  # no display is looked for
     written = io.BytesIO()

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hybrid_ir.errors import BadInput
+from hybrid_ir.evaluation.comparisons import ACCURACY, Comparison, compare, corrected
 from hybrid_ir.evaluation.report import page, plots, tables
 from hybrid_ir.evaluation.run import journal
 from hybrid_ir.evaluation.run import run as runs
 from hybrid_ir.evaluation.run.rows import Row
 from hybrid_ir.evaluation.run.run import Run
-from hybrid_ir.evaluation.statistics import Comparison, Summary, compare, corrected, summarise
+from hybrid_ir.evaluation.statistics import Summary, summarise
 
 PAGE, MARKDOWN, SUMMARY = "report.html", "report.md", "summary.json"
 NO_PLOTS = "No plots: pip install 'hybrid-ir[bench]' brings matplotlib."
@@ -39,7 +40,12 @@ def markdown(run: Run, summary: Summary) -> str:
 
 def text(summary: Summary, folder: Path) -> str:
     """For a terminal."""
-    shown = [*tables.accuracy(summary), tables.comparisons(summary), tables.failures(summary)]
+    shown = [
+        *tables.accuracy(summary),
+        tables.retrieval(summary),
+        tables.comparisons(summary),
+        tables.failures(summary),
+    ]
     told = [tables.terminal(table) for table in shown if table.rows]
     told += [f"Left out: {said}" for said in summary.left_out]
     told += [f"Not finished. {summary.stopped}"] if summary.stopped else []
@@ -63,7 +69,13 @@ def compare_runs(a: Path, b: Path) -> list[Comparison]:
             f"{a} and {b} share no method, model, dataset, rounds, top-k and seed. {a} has "
             f"{', '.join(list(rows[0])[:5]) or 'no rows'}; {b} has {', '.join(list(rows[1])[:5]) or 'no rows'}."
         )
-    return corrected([compare(rows[0][key], rows[1][key], (key, key)) for key in shared])
+    measures = [ACCURACY] if first.grid.answers and second.grid.answers else []
+    gold = (row.measures for key in shared for row in rows[0][key].values())
+    measures += ["recall@5"] if any(gold) else []
+    found = []
+    for measure in measures:
+        found += corrected([compare(rows[0][key], rows[1][key], (key, key), measure) for key in shared])
+    return found
 
 
 def comparison_text(found: Sequence[Comparison], a: Path, b: Path) -> str:
@@ -71,16 +83,17 @@ def comparison_text(found: Sequence[Comparison], a: Path, b: Path) -> str:
     rows = tuple(
         (
             one.a,
+            one.measure,
             str(one.questions),
-            f"{100 * one.difference.mean:+.1f} [{100 * one.difference.low:+.1f}, {100 * one.difference.high:+.1f}]",
+            tables.difference(one),
             f"{one.only_a} : {one.only_b}",
             f"{one.p:.3f}",
             f"{one.p_corrected:.3f}",
         )
         for one in found
     )
-    header = ("cell", "questions", "points [95 %]", "one alone right", "p", "p, Holm")
-    return tables.terminal(tables.Table(f"{a} less {b}, accuracy", header, rows))
+    header = ("cell", "measure", "questions", "difference [95 %]", "one alone better", "p", "p, Holm")
+    return tables.terminal(tables.Table(f"{a} less {b}", header, rows))
 
 
 def _by_cell(folder: Path) -> dict[str, dict[str, Row]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hybrid_ir.evaluation.comparisons import ACCURACY, Comparison
 from hybrid_ir.evaluation.report import paper
 from hybrid_ir.evaluation.rescore import Share
 from hybrid_ir.evaluation.statistics import FAILURES, CellSummary, Summary
@@ -37,7 +38,9 @@ def tables(summary: Summary) -> list[Table]:
 
 def accuracy(summary: Summary) -> list[Table]:
     """Methods by datasets, as the paper lays its tables out, and the paper's own lines beneath."""
-    made = []
+    made: list[Table] = []
+    if not summary.answers:
+        return made
     datasets = list(dict.fromkeys(one.cell.dataset for one in summary.cells))
     for model in dict.fromkeys(one.cell.model for one in summary.cells):
         of_model = [one for one in summary.cells if one.cell.model == model]
@@ -70,7 +73,8 @@ def comparisons(summary: Summary) -> Table:
             labels[one.a].dataset,
             labels[one.a].model,
             f"{labels[one.a].label} less {labels[one.b].label}",
-            f"{100 * one.difference.mean:+.1f} [{100 * one.difference.low:+.1f}, {100 * one.difference.high:+.1f}]",
+            one.measure,
+            difference(one),
             f"{one.only_a} : {one.only_b}",
             _p(one.p),
             _p(one.p_corrected),
@@ -78,9 +82,10 @@ def comparisons(summary: Summary) -> Table:
         )
         for one in summary.comparisons
     )
-    header = ("dataset", "model", "methods", "points [95 %]", "one alone right", "p", "p, Holm", "reading")
+    header = ("dataset", "model", "methods", "of", "difference [95 %]", "one alone better", "p", "p, Holm", "reading")
     note = (
-        "The same questions: paired bootstrap interval, McNemar's exact test, Holm's correction by model and dataset."
+        "The same questions: paired bootstrap interval; p of accuracy by McNemar's exact test, of retrieval by the "
+        "bootstrap; Holm's correction by model, dataset and measure. Accuracy in points."
     )
     return Table(f"{summary.reference} against the others", header, rows, note)
 
@@ -99,6 +104,7 @@ def scores(summary: Summary) -> Table:
             _number(one.f1, 3),
         )
         for one in summary.cells
+        if summary.answers
     )
     header = ("dataset", "model", "method", "asked", "strict", "as MIRAGE", "of answered", "unanswered", "errors")
     note = (
@@ -112,7 +118,9 @@ def scores(summary: Summary) -> Table:
 def retrieval(summary: Summary) -> Table:
     names = list(dict.fromkeys(name for one in summary.cells for name in one.retrieval))
     rows = tuple((*_named(one), *(_mean(one, name) for name in names)) for one in summary.cells if one.retrieval)
-    note = "Of the documents as the loop ranks them: what the answer cites, then round after round. 95 % bootstrap."
+    note = (
+        "Of the documents found, best first; of a loop what its answer cites, then round after round. 95 % bootstrap."
+    )
     return Table("Retrieval, where gold documents are known", ("dataset", "model", "method", *names), rows, note)
 
 
@@ -133,11 +141,12 @@ def rounds(summary: Summary) -> Table:
 def failures(summary: Summary) -> Table:
     names = [name for name in FAILURES if any(name in one.failures for one in summary.cells)]
     rows = tuple(
-        (*_named(one), str(one.strict.right), *(str(one.failures.get(name, 0)) for name in names))
+        (*_named(one), str(one.asked - sum(one.failures.values())), *(str(one.failures.get(name, 0)) for name in names))
         for one in summary.cells
     )
     note = "; ".join(f"{name}: {FAILURES[name]}" for name in names)
-    return Table("Where failures arise", ("dataset", "model", "method", "right", *names), rows, note)
+    right = "right" if summary.answers else "all found"
+    return Table("Where failures arise", ("dataset", "model", "method", right, *names), rows, note)
 
 
 def costs(summary: Summary) -> Table:
@@ -163,8 +172,8 @@ def costs(summary: Summary) -> Table:
 
 def breakdowns(summary: Summary) -> list[Table]:
     """By subject and by type of question, a dataset each."""
-    made = []
-    for dataset in dict.fromkeys(one.cell.dataset for one in summary.cells):
+    made: list[Table] = []
+    for dataset in dict.fromkeys(one.cell.dataset for one in summary.cells) if summary.answers else ():
         cells = [one for one in summary.cells if one.cell.dataset == dataset]
         for what, field in (("subject", "by_subject"), ("type of question", "by_type")):
             kinds: list[dict[str, Share]] = [getattr(one, field) for one in cells]
@@ -178,6 +187,14 @@ def breakdowns(summary: Summary) -> list[Table]:
             header = (what, *(f"{one.cell.label}, {one.cell.model}" for one in cells))
             made.append(Table(f"{dataset} by {what}", header, rows))
     return made
+
+
+def difference(one: Comparison) -> str:
+    """Accuracy in points, a measure of retrieval as it is."""
+    scale, digits = (100, 1) if one.measure == ACCURACY else (1, 3)
+    of = one.difference
+    mean, low, high = (f"{scale * value:+.{digits}f}" for value in (of.mean, of.low, of.high))
+    return f"{mean} [{low}, {high}]"
 
 
 def percent(share: Share) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from hybrid_ir import client
 from hybrid_ir.errors import BadInput, Unavailable
-from hybrid_ir.evaluation.run.grid import Cell, Planned
-from hybrid_ir.evaluation.run.rows import Row, row_of
+from hybrid_ir.evaluation.run.grid import GOLD_STEPS, Cell, Grid, Planned
+from hybrid_ir.evaluation.run.rows import Row, row_of, row_retrieved
 from hybrid_ir.evaluation.sets.questions import GoldQuestion
 from hybrid_ir.index.manifest import digest
 from hybrid_ir.opened import Index
@@ -20,6 +21,8 @@ from hybrid_ir.retrieval.retriever import FusedRetriever
 from hybrid_ir.roles import Query, Retriever
 from hybrid_ir.settings import Settings
 
+DEPTH = 50
+"""Chunks of a retrieval that is measured alone: so many that 20 documents are found where each has several chunks."""
 SERVICE_DEADLINE_S = 300.0
 """The longest that a service lets one request run."""
 
@@ -42,16 +45,18 @@ class WithOptions:
 class Asker:
     """One open build, asked by the settings of any cell; what needs loading is loaded once."""
 
-    def __init__(self, open_with: Callable[[Settings], Index], options_in_query: bool = False) -> None:
+    def __init__(self, open_with: Callable[[Settings], Index], grid: Grid) -> None:
         """``open_with`` opens the build; it is called once."""
-        self._open_with, self._options_in_query = open_with, options_in_query
+        self._open_with, self._grid = open_with, grid
         self._opened: dict[str, tuple[Index, FusedRetriever]] = {}
 
     async def ask(self, planned: Planned, question: GoldQuestion) -> Row:
         """Raises what the loop raises."""
         index, fused = self._with(planned.settings)
         asked = question.asked()
-        retriever: Retriever = WithOptions(fused, asked) if self._options_in_query else fused
+        retriever: Retriever = WithOptions(fused, asked) if self._grid.options_in_query else fused
+        if not self._grid.answers and (planned.cell.method == GOLD_STEPS or planned.settings.loop.flow == "single"):
+            return await _retrieved(planned.cell, question, retriever)
         calls: list[ModelCall] = []
         answer: Answer | None = None
         async for event in loop.run(asked, retriever, index.reasoner, planned.settings.loop, build_id=index.build_id):
@@ -70,6 +75,13 @@ class Asker:
             retriever = FusedRetriever(index.paths, index.chunks, settings.fusion, index.reranker, top_n)
             self._opened[key] = index, retriever
         return self._opened[key]
+
+
+async def _retrieved(cell: Cell, question: GoldQuestion, retriever: Retriever) -> Row:
+    start = time.monotonic()
+    texts = question.steps if cell.method == GOLD_STEPS else (question.question,)
+    found = [await retriever.retrieve(Query(text=text), DEPTH) for text in texts]
+    return row_retrieved(cell, question, found, time.monotonic() - start)
 
 
 def ask_service(url: str, cell: Cell, question: GoldQuestion, deadline_s: float) -> Row:

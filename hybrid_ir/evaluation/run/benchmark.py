@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
@@ -12,11 +12,12 @@ from hybrid_ir.evaluation.report import report
 from hybrid_ir.evaluation.run import asking
 from hybrid_ir.evaluation.run import grid as grids
 from hybrid_ir.evaluation.run import run as runs
-from hybrid_ir.evaluation.run.grid import Grid, Planned
+from hybrid_ir.evaluation.run.grid import GOLD_STEPS, Grid, Planned
 from hybrid_ir.evaluation.run.journal import Journal
 from hybrid_ir.evaluation.run.run import Run
 from hybrid_ir.evaluation.run.runner import Ask, Budget, go
 from hybrid_ir.evaluation.sets import question_sets
+from hybrid_ir.evaluation.sets.datasets import AnswerSet
 from hybrid_ir.opened import open_index
 from hybrid_ir.progress import Reporter
 from hybrid_ir.records import Record
@@ -31,6 +32,8 @@ class Request(Record):
     """One of these three: a ready grid, a grid file, the folder of a run to repeat."""
     methods: str | None = None
     """By comma, or ``all``: in place of the grid's."""
+    datasets: str | None = None
+    """By comma: in place of the grid's."""
     config: str | None = None
     root: str | None = None
     url: str | None = None
@@ -127,7 +130,7 @@ def questions_of(run: Run, data: str | None, *, strict: bool = False) -> Run:
 
 def _anew(request: Request, reporter: Reporter) -> Run:
     path = grids.suite(request.suite) if request.suite else Path(str(request.grid))
-    grid, beside = _with_methods(grids.read_grid(path), request.methods), path.resolve().parent
+    grid, beside = _changed(grids.read_grid(path), request), path.resolve().parent
     if (request.root is None) == (request.url is None):
         raise BadInput("Give either --root (an index) or --url (a running service).")
     plan = grids.plan(grid, beside, request.config, served=request.url is not None, strict=request.strict)
@@ -135,14 +138,16 @@ def _anew(request: Request, reporter: Reporter) -> Run:
         name: question_sets.load(name, request.data, beside, limit=request.limit, strict=request.strict)
         for name in dict.fromkeys(grid.datasets)
     }
-    planned, build_id, fingerprints = _target(request, plan.planned, reporter)
-    for said in (*plan.left_out, *(problem for found in sets.values() for problem in found.problems)):
+    planned, build_id, fingerprints, absent = _target(request, plan.planned, reporter)
+    planned, without_steps = _with_steps(planned, {grids.short(name): found for name, found in sets.items()})
+    left_out = (*plan.left_out, *absent, *without_steps)
+    for said in (*left_out, *(problem for found in sets.values() for problem in found.problems)):
         reporter.say(f"  {said}")
     return Run(
         started=runs.now(),
         grid=grid,
         planned=planned,
-        left_out=plan.left_out,
+        left_out=left_out,
         root=_absolute(request.root or ""),
         url=request.url or "",
         build_id=build_id,
@@ -159,7 +164,7 @@ def _anew(request: Request, reporter: Reporter) -> Run:
 
 def _again(request: Request, folder: Path) -> Run:
     """The recorded settings, not those that its files hold today."""
-    given = [f"--{name}" for name in ("methods", "config", "limit") if getattr(request, name) is not None]
+    given = [f"--{name}" for name in ("methods", "datasets", "config", "limit") if getattr(request, name) is not None]
     if given:
         raise BadInput(f"--rerun repeats a run as it was: leave out {', '.join(given)}.")
     before = questions_of(runs.read(folder), request.data, strict=request.strict)
@@ -176,13 +181,13 @@ def _again(request: Request, folder: Path) -> Run:
 
 def _target(
     request: Request, planned: Sequence[Planned], reporter: Reporter
-) -> tuple[tuple[Planned, ...], str, dict[str, object]]:
-    """(the cells with the settings of the index, its build, the fingerprints of its models)."""
+) -> tuple[tuple[Planned, ...], str, dict[str, object], tuple[str, ...]]:
+    """(the cells with the settings of the index, its build, the fingerprints of its models, cells left out)."""
     if request.url is not None:
         fingerprints, build_id, problem = _served(request.url, request.strict)
         if problem:
             reporter.say(f"  {problem}")
-        return tuple(planned), build_id, fingerprints
+        return tuple(planned), build_id, fingerprints, ()
     builds = {one.settings.build.model_dump_json() for one in planned}
     if len(builds) > 1:
         raise BadInput(
@@ -195,7 +200,25 @@ def _target(
             one.model_copy(update={"settings": one.settings.model_copy(update={"build": index.manifest.settings})})
             for one in planned
         ]
-    return tuple(planned), index.build_id, index.manifest.fingerprints.model_dump()
+    usable = tuple(one for one in planned if set(one.settings.fusion.paths) & set(index.path_names))
+    if not usable:
+        raise BadInput(f"{request.root} has none of the paths that the grid's methods retrieve by.")
+    absent = dict.fromkeys(
+        f"{one.cell.method} retrieves by {' and '.join(one.settings.fusion.paths)}, which this index does not have."
+        for one in planned
+        if one not in usable
+    )
+    return usable, index.build_id, index.manifest.fingerprints.model_dump(), tuple(absent)
+
+
+def _with_steps(
+    planned: Sequence[Planned], sets: Mapping[str, AnswerSet]
+) -> tuple[tuple[Planned, ...], tuple[str, ...]]:
+    """(the cells without those that a set cannot ask, a sentence for each of these)."""
+    without = {name for name, found in sets.items() if not all(question.steps for question in found.questions)}
+    gone = [one for one in planned if one.cell.method == GOLD_STEPS and one.cell.dataset in without]
+    told = (f"{GOLD_STEPS}: the questions of {one.cell.dataset} have no sub-questions of their own." for one in gone)
+    return tuple(one for one in planned if one not in gone), tuple(told)
 
 
 def _served(url: str, strict: bool) -> tuple[dict[str, object], str, str]:
@@ -214,12 +237,14 @@ def _absolute(root: str) -> str:
     return str(Path(root).expanduser().absolute()) if root and "://" not in root else root
 
 
-def _with_methods(grid: Grid, methods: str | None) -> Grid:
-    if methods is None:
-        return grid
-    names = tuple(name.strip() for name in methods.split(",") if name.strip())
-    if names == ("all",):
-        names = tuple(sorted(grids.method_files()))
-    if not names:
-        raise BadInput("--methods is empty: name methods by comma, or all.")
-    return grid.model_copy(update={"methods": names})
+def _changed(grid: Grid, request: Request) -> Grid:
+    """With the methods and datasets that are asked for."""
+    changes = {}
+    for field, value in (("methods", request.methods), ("datasets", request.datasets)):
+        if value is None:
+            continue
+        names = tuple(name.strip() for name in value.split(",") if name.strip())
+        if not names:
+            raise BadInput(f"--{field} is empty: name some by comma{', or all' if field == 'methods' else ''}.")
+        changes[field] = tuple(sorted(grids.method_files())) if field == "methods" and names == ("all",) else names
+    return grid.model_copy(update=changes)

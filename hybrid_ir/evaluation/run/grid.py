@@ -19,6 +19,8 @@ from hybrid_ir.settings import Settings, load
 
 CONFIGS = Path(__file__).parents[3] / "configs"
 """Where the project's own grids and methods lie, in a checkout."""
+GOLD_STEPS = "gold_sub_questions"
+"""The method of retrieving by the sub-questions that a set has itself: a ceiling, where nothing is answered."""
 SERVED = "served"
 """The method of a running service: whatever it was started with."""
 DEADLINE_S = 3600.0
@@ -35,7 +37,8 @@ class Grid(Record):
     name: str
     title: str = ""
     methods: Annotated[tuple[str, ...], BeforeValidator(_listed), Field(min_length=1)]
-    """Names of files in ``configs/methods``, or paths; ``served``: what a service does, by ``--url`` alone."""
+    """Names of files in ``configs/methods``, or paths; ``served``: what a service does, by ``--url`` alone;
+    ``gold_sub_questions``: see ``answers``."""
     models: Annotated[dict[str, str | None], Field(min_length=1)] = Field(default={"default": None})
     """Name -> a settings file that is laid over the configuration, beside the grid; none: as configured."""
     datasets: Annotated[tuple[str, ...], BeforeValidator(_listed), Field(min_length=1)]
@@ -46,6 +49,8 @@ class Grid(Record):
     """Of the language model; the extractive reasoner has none and is run once."""
     reference: str = "hybrid_ir"
     """The method that the others are compared with, where it is among them; else the first."""
+    answers: bool = True
+    """``false``: nothing is answered, retrieval alone is measured; a method without rounds asks the question once."""
     options_in_query: bool = False
     """Retrieve with the options' texts behind the question; off as in MIRAGE, where options are not retrieved with."""
     deadline_s: Annotated[float, Field(gt=0)] = DEADLINE_S
@@ -140,6 +145,10 @@ def plan(grid: Grid, beside: Path, config: str | Path | None, *, served: bool = 
         shorts = [short(name) for name in dict.fromkeys(names)]
         if len(set(shorts)) < len(shorts):
             raise BadInput(f"The grid {grid.name} has two files of one name: {', '.join(names)}. Rename one of them.")
+    if served and not grid.answers:
+        raise BadInput(f"The grid {grid.name} measures retrieval (answers: false), which needs --root and no service.")
+    if GOLD_STEPS in grid.methods and grid.answers:
+        raise BadInput(f"The method {GOLD_STEPS} only retrieves: it needs answers: false in the grid.")
     planned: dict[str, Planned] = {}
     left_out: list[str] = []
     files = {name: _method(name, beside, served) for name in dict.fromkeys(grid.methods)}
@@ -173,7 +182,7 @@ def fingerprint(planned: Planned) -> str:
 
 def _cells(grid: Grid, method: str, model: str, settings: Settings, served: bool) -> list[Cell]:
     """What does not apply to a method is not varied for it."""
-    iterates = served or settings.loop.flow in ("hybrid", "imedrag")
+    iterates = method != GOLD_STEPS and (served or settings.loop.flow in ("hybrid", "imedrag"))
     retrieves = served or BASES.get(settings.loop.flow) not in ("memory", "memory_steps")
     rounds = grid.rounds if iterates else (None,)
     top_k = grid.top_k if retrieves else (None,)
@@ -212,6 +221,8 @@ def _method(name: str, beside: Path, served: bool) -> Path | None:
                 f"The method {name!r} cannot be run {'by' if served else 'without'} a service: with --url the one "
                 f"method is {SERVED!r}, which is what that service was started with."
             )
+        return None
+    if name == GOLD_STEPS:
         return None
     if name.endswith((".yaml", ".yml")):
         return beside / name

@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
+from pydantic import Field
 
 from hybrid_ir.errors import HybridIRError
 from hybrid_ir.evaluation.answers import Said, exact_match, is_right, token_f1
-from hybrid_ir.evaluation.metrics import documents, loop_ranking, recall_at
+from hybrid_ir.evaluation.metrics import documents, interleaved, loop_ranking, measure, recall_at
 from hybrid_ir.evaluation.run.grid import Cell
 from hybrid_ir.evaluation.sets.questions import GoldQuestion
 from hybrid_ir.reasoning.parsing import mirage_choice
 from hybrid_ir.reasoning.verdicts import wanted_of
-from hybrid_ir.records import Answer, ModelCall, Record
+from hybrid_ir.records import Answer, ModelCall, Record, Retrieval
 
 
 class Asked(Record):
@@ -59,7 +60,9 @@ class Row(Record):
     """Exact match and token F1 of open answers."""
     enough_evidence: bool = False
     ranked: tuple[str, ...] = ()
-    """Documents that the loop found, best first; at most 20."""
+    """Documents that were found, best first; at most 20.  Of a loop: what its answer cites, then round after round."""
+    measures: dict[str, float] = Field(default_factory=dict)
+    """Of the ranking; empty where no gold documents are known."""
     cited: tuple[str, ...] = ()
     """Chunk ids."""
     rounds: tuple[RoundOfRow, ...] = ()
@@ -88,6 +91,8 @@ class Row(Record):
 
 KEPT = 20
 """Ranked documents that a row keeps."""
+MEASURES = ("recall@5", "all_gold@5", "hit@1", "ndcg@10", "mrr")
+"""Of the ranked documents, where the gold ones are known."""
 
 
 def row_of(cell: Cell, question: GoldQuestion, answer: Answer, calls: Sequence[ModelCall]) -> Row:
@@ -107,6 +112,7 @@ def row_of(cell: Cell, question: GoldQuestion, answer: Answer, calls: Sequence[M
         f1=None if question.options else round(token_f1(answer.short, accepted), 6),
         enough_evidence=answer.enough_evidence,
         ranked=ranked,
+        measures=_measures(question, ranked),
         cited=tuple(chunk.id for chunk in answer.citations),
         rounds=_rounds(question, answer),
         calls=len(calls),
@@ -116,6 +122,26 @@ def row_of(cell: Cell, question: GoldQuestion, answer: Answer, calls: Sequence[M
         seconds=round(answer.seconds, 6),
         stopped=answer.stopped,
         degraded=answer.degraded,
+    )
+
+
+def row_retrieved(cell: Cell, question: GoldQuestion, found: Sequence[Retrieval], seconds: float) -> Row:
+    """A row of retrieval alone: the question's, or those of its own sub-questions in turn."""
+    ranked = tuple(interleaved([documents(one.evidence) for one in found])[:KEPT])
+    recall = recall_at(len(ranked), ranked, question.gold) if question.gold else None
+    asked = tuple(
+        Asked(text=one.query, evidence=tuple(item.chunk.id for item in one.evidence[:KEPT]), statements=())
+        for one in found
+    )
+    chunks = tuple(dict.fromkeys(identity for one in asked for identity in one.evidence))
+    return Row(
+        cell=cell.key,
+        id=question.id,
+        ranked=ranked,
+        measures=_measures(question, ranked),
+        rounds=(RoundOfRow(missing="", asked=asked, documents=ranked, chunks=chunks, gold_recall=recall),),
+        seconds=round(seconds, 6),
+        degraded=tuple(dict.fromkeys(name for one in found for name in one.degraded)),
     )
 
 
@@ -138,6 +164,10 @@ def _compatible(question: GoldQuestion, answer: Answer, calls: Sequence[ModelCal
     if wanted_of(question.asked()).name == "final_polar":
         return (answer.choice or "A") == question.answer
     return mirage_choice(calls[-1].reply) == question.answer
+
+
+def _measures(question: GoldQuestion, ranked: Sequence[str]) -> dict[str, float]:
+    return {name: round(measure(name, ranked, question.gold), 6) for name in MEASURES} if question.gold else {}
 
 
 def _rounds(question: GoldQuestion, answer: Answer) -> tuple[RoundOfRow, ...]:
@@ -183,6 +213,8 @@ def table(rows: Sequence[Row]) -> pa.Table:
         **dict.fromkeys(("stopped", "error", "kind"), texts),
     }
     columns = {name: column(name, kind) for name, kind in kinds.items()}
+    for name in MEASURES:
+        columns[name] = pa.array([row.measures.get(name) for row in rows], pa.float64())
     columns["round_documents"] = pa.array([[list(r.documents) for r in row.rounds] for row in rows], pa.list_(ids))
     columns["round_chunks"] = pa.array([[list(r.chunks) for r in row.rounds] for row in rows], pa.list_(ids))
     recalls = [[r.gold_recall for r in row.rounds] for row in rows]

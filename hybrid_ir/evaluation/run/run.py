@@ -127,6 +127,7 @@ def begin(folder: Path, run: Run) -> list[str]:
         ("service", before.url, run.url),
         ("questions", _hashes(before), _hashes(run)),
         ("options_in_query", before.grid.options_in_query, run.grid.options_in_query),
+        ("answers", before.grid.answers, run.grid.answers),
         ("grid", [one.cell.key for one in before.planned], [one.cell.key for one in run.planned]),
         ("settings", list(map(fingerprint, before.planned)), list(map(fingerprint, run.planned))),
     ):

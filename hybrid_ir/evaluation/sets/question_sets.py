@@ -57,7 +57,7 @@ def load(name: str, data: str | Path | None, beside: Path, *, limit: int | None,
 
 def record(name: str, found: AnswerSet) -> DatasetRecord:
     """For a run's folder."""
-    told = "\n".join(question.model_dump_json() for question in found.questions)
+    told = "\n".join(question.model_dump_json(exclude_defaults=True) for question in found.questions)
     return DatasetRecord(
         name=name,
         questions=len(found.questions),

@@ -27,6 +27,8 @@ class GoldQuestion(Record):
     hops: int = 1
     subject: str = ""
     """What a set sorts its questions by, where it does: a subject, a step of an examination."""
+    steps: tuple[str, ...] = ()
+    """Its own sub-questions, earlier answers filled in, where a set has them: a ceiling for any decomposition."""
 
     def asked(self) -> Question:
         return Question(text=self.question, options=self.options)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +25,8 @@ class RetrievalSet:
     documents: list[dict[str, str]]
     """``id``, ``title``, ``text``; ids are what the questions' gold names."""
     questions: list[GoldQuestion]
-    measures: tuple[str, ...]
-    """Of ``metrics.MEASURES``; the first is the one a set is judged by."""
     graph: list[Passage] | None = None
     """Ready triples as OpenIE passages (``document``, ``entities``, ``triples``); None: extract them."""
-    steps: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """By question id: its gold sub-questions, earlier answers filled in; a ceiling for any decomposition."""
 
     @property
     def corpus(self) -> str:
@@ -41,15 +37,16 @@ class RetrievalSet:
         """With the first questions alone, over the whole corpus."""
         return self if questions is None else replace(self, questions=self.questions[:questions])
 
-    def write(self, folder: Path) -> tuple[Path, Path | None]:
-        """(corpus, graph) as files for the index job, the graph only where there is one."""
+    def write(self, folder: Path) -> tuple[Path, Path, Path | None]:
+        """(questions, corpus, graph) as files: for a run, and for the index job; the graph only where there is one."""
         folder.mkdir(parents=True, exist_ok=True)
-        corpus, graph = folder / "corpus.jsonl", folder / "openie.jsonl"
+        questions, corpus, graph = folder / f"{self.name}.jsonl", folder / "corpus.jsonl", folder / "openie.jsonl"
+        _write_lines(questions, [question.model_dump() for question in self.questions])
         _write_lines(corpus, self.documents)
         if self.graph is None:
-            return corpus, None
+            return questions, corpus, None
         _write_lines(graph, self.graph)
-        return corpus, graph
+        return questions, corpus, graph
 
 
 def pubmedqa(data: Path) -> RetrievalSet:
@@ -71,7 +68,7 @@ def pubmedqa(data: Path) -> RetrievalSet:
         )
         for row in _rows(data / "pubmedqa/questions.jsonl")
     ]
-    return RetrievalSet("pubmedqa", list(documents.values()), questions, ("hit@1", "hit@10", "mrr"))
+    return RetrievalSet("pubmedqa", list(documents.values()), questions)
 
 
 def bc5cdr(data: Path) -> RetrievalSet:
@@ -83,7 +80,7 @@ def bc5cdr(data: Path) -> RetrievalSet:
         )
         for row in _rows(data / "bc5cdr/multihop_intersection.jsonl")
     ]
-    return RetrievalSet("bc5cdr", documents, questions, ("recall@5", "all_gold@5", "ndcg@10"))
+    return RetrievalSet("bc5cdr", documents, questions)
 
 
 def bc5cdr_gold(data: Path) -> RetrievalSet:
@@ -95,7 +92,7 @@ def bc5cdr_gold(data: Path) -> RetrievalSet:
         mentioned = [names[i] for _, _, _, _, ids in row["entities"] for i in ids if i in names]
         facts = [[names[h], "induces", names[t]] for _, h, t in row["relations"] if h in names and t in names]
         graph.append({"document": row["pmid"], "entities": list(dict.fromkeys(mentioned)), "triples": facts})
-    return RetrievalSet("bc5cdr-gold", plain.documents, plain.questions, plain.measures, graph)
+    return RetrievalSet("bc5cdr-gold", plain.documents, plain.questions, graph)
 
 
 def openie_folder(data: Path, name: str, folder: str) -> RetrievalSet:
@@ -107,7 +104,6 @@ def openie_folder(data: Path, name: str, folder: str) -> RetrievalSet:
         raise _missing(data / folder / "*_corpus.json")
     passages = _json(corpus[0])
     documents = [_document(str(place), row["title"], row["text"]) for place, row in enumerate(passages)]
-    rows = list(_rows(data / folder / "questions.jsonl"))
     questions = [
         GoldQuestion(
             id=row["id"],
@@ -116,15 +112,15 @@ def openie_folder(data: Path, name: str, folder: str) -> RetrievalSet:
             aliases=tuple(row.get("answer_aliases", ())),
             gold=tuple(str(place) for place in row["gold_idx"]),
             hops=int(row.get("hops", len(row["gold_idx"]))),
+            steps=_steps(row.get("decomposition") or []),
         )
-        for row in rows
+        for row in _rows(data / folder / "questions.jsonl")
     ]
     graph = [
         {"document": str(row["idx"]), "entities": row["entities"], "triples": row["triples"]}
         for row in _rows(data / folder / "openie.jsonl")
     ]
-    steps = {row["id"]: _steps(row["decomposition"]) for row in rows if row.get("decomposition")}
-    return RetrievalSet(name, documents, questions, ("recall@5", "recall@2", "all_gold@5"), graph, steps)
+    return RetrievalSet(name, documents, questions, graph)
 
 
 def _steps(decomposition: list[dict[str, Any]]) -> tuple[str, ...]:
