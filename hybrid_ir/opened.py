@@ -20,9 +20,10 @@ from hybrid_ir.graph.store import StoredGraph, open_graph
 from hybrid_ir.index import chunk_filter, layout, manifest
 from hybrid_ir.index.assembly import ENTITY_VECTORS
 from hybrid_ir.index.chunk_store import ChunkStore
-from hybrid_ir.index.dense_shards import open_dense
+from hybrid_ir.index.dense_shards import open_dense, open_dense_group
 from hybrid_ir.index.manifest import Manifest
 from hybrid_ir.index.plan import plan_of
+from hybrid_ir.index.shard_groups import EVERYTHING, ShardGroup
 from hybrid_ir.index.sparse_shards import open_sparse
 from hybrid_ir.index.statements import Statements
 from hybrid_ir.llm.load import load as load_llm
@@ -30,7 +31,7 @@ from hybrid_ir.reasoning.extractive import ExtractiveReasoner
 from hybrid_ir.reasoning.llm_reasoner import LLMReasoner
 from hybrid_ir.reasoning.prompt_files import load_prompts
 from hybrid_ir.records import Filter, PathName
-from hybrid_ir.retrieval.dense_path import DensePath
+from hybrid_ir.retrieval.dense_path import DenseGroupPath, DensePath
 from hybrid_ir.retrieval.graph_path import GraphPath
 from hybrid_ir.retrieval.linking import Linker
 from hybrid_ir.retrieval.rerank import load as load_reranker
@@ -68,6 +69,10 @@ class Index:
                 same = same and mine.extractor.get("kind") != "imported"
             if same and part in other.__dict__:
                 self.__dict__[part] = other.__dict__[part]
+
+    def encode_by(self, chunk_encoder: Encoder, entity_encoder: Encoder) -> None:
+        """Ask these in place of models of our own: they encode elsewhere, for this build."""
+        self.__dict__.update(chunk_encoder=chunk_encoder, entity_encoder=entity_encoder)
 
     def asked_by(self, settings: Settings) -> Index:
         """The same build asked by other settings, with what is loaded here and does not depend on them.
@@ -135,6 +140,17 @@ class Index:
         plan, searching = plan_of(self.store, self.manifest), self.settings.build.dense
         return DensePath(open_dense(plan, settings=searching), self.chunk_encoder, self.allowed)
 
+    def dense_group(self, group: ShardGroup) -> DenseGroupPath:
+        """The dense path over the shards of one group."""
+        plan, searching = plan_of(self.store, self.manifest), self.settings.build.dense
+        return DenseGroupPath(open_dense_group(plan, group, searching), self.chunk_encoder, self.allowed)
+
+    def sparse_group(self, group: ShardGroup) -> SparsePath:
+        """The sparse path over the shards of one group."""
+        return SparsePath(
+            lambda: open_sparse(self.store, self.manifest, self.settings.sparse_path, group), self.allowed
+        )
+
     @cached_property
     def graph_path(self) -> GraphPath:
         name = f"{self._folder}/{ENTITY_VECTORS}"
@@ -173,7 +189,7 @@ class Index:
     @cached_property
     def sparse_path(self) -> SparsePath:
         """Its index opens when it is first asked, and raises NotFound then where the build has no terms."""
-        return SparsePath(lambda: open_sparse(self.store, self.manifest, self.settings.sparse_path), self.allowed)
+        return self.sparse_group(EVERYTHING)
 
     @property
     def path_names(self) -> tuple[PathName, ...]:

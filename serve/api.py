@@ -28,6 +28,7 @@ from serve.schemas import (
 )
 from serve.streaming import event_stream, started
 from serve.switch import Follower, Served
+from serve.tracing import Tracing
 
 DESCRIPTION = """Medical question answering over a knowledge graph and dense vectors, iterated.
 
@@ -42,7 +43,11 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
 
 
 def create_app(
-    served: Served, follower: Follower | None = None, metrics: Metrics | None = None, says_id: bool = True
+    served: Served,
+    follower: Follower | None = None,
+    metrics: Metrics | None = None,
+    says_id: bool = True,
+    tracing: Tracing | None = None,
 ) -> FastAPI:
     """Routes only; what they do is the service's, which a request asks for once.  ``says_id``: see the gateway."""
 
@@ -66,6 +71,7 @@ def create_app(
         trusted_network=wanted.trusted_network,
         metrics=metrics,
         says_id=says_id,
+        tracing=tracing,
     )
 
     @app.post("/v1/answer", response_model=Answer, responses=_ERRORS, tags=["questions"])

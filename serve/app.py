@@ -11,18 +11,23 @@ from ray.serve import Application, Deployment
 
 from hybrid_ir import settings as settings_module
 from hybrid_ir.errors import BadInput
+from hybrid_ir.index.shard_groups import EVERYTHING, ShardGroup
 from hybrid_ir.opened import open_index
-from hybrid_ir.settings import DeploymentSettings, Settings
+from hybrid_ir.records import PathName
+from hybrid_ir.settings import DeploymentSettings, GroupedScorerSettings, Settings
 from serve import llm
 from serve.controller import Controller
-from serve.dense_scorer import DenseScorer
+from serve.dense_scorer import DenseGroupScorer, DenseScorer
 from serve.errors import RETRY_AFTER_S
 from serve.graph_scorer import GraphScorer
 from serve.pinned import longest_request_s
+from serve.query_encoder import QueryEncoder
 from serve.reasoner import Reasoner
 from serve.reranker import Reranker
 from serve.sparse_scorer import SparseScorer
 
+LOOK_BACK_S = 10.0
+"""Of the load that decides how many replicas there are."""
 HEALTH_CHECK_PERIOD_S = 10.0
 HEALTH_CHECK_TIMEOUT_S = 60.0
 """A replica that is busy is not dead: long enough for a full batch on a slow machine."""
@@ -72,17 +77,34 @@ def application(
     pinned, wanted = (root, index.build_id, settings), settings.serve
     longest = longest_request_s(index.settings)
 
-    def deployment(kind: Callable[..., Any], field: str) -> Deployment:
-        return serve.deployment(name=kind.__name__, **options(field, getattr(wanted, field), longest))(kind)
+    def deployment(kind: Callable[..., Any], field: str, group: ShardGroup = EVERYTHING) -> Deployment:
+        name = kind.__name__ if group.of == 1 else f"{kind.__name__}{group.number + 1}"
+        return serve.deployment(name=name, **options(field, getattr(wanted, field), longest))(kind)
 
-    kinds = {"graph": GraphScorer, "dense": DenseScorer, "sparse": SparseScorer}
-    scorers = {name: deployment(kinds[name], f"{name}_scorer").bind(*pinned) for name in index.path_names}
+    encoder = deployment(QueryEncoder, "query_encoder").bind(*pinned) if wanted.query_encoder else None
+    graph = deployment(GraphScorer, "graph_scorer").bind(*pinned, encoder=encoder)
+    scorers: dict[PathName, list[Application]] = {"graph": [graph], "dense": []}
+    for group in groups_of(wanted.dense_scorer):
+        if group.of == 1:
+            scorers["dense"].append(deployment(DenseScorer, "dense_scorer").bind(*pinned, encoder=encoder))
+        else:
+            part = deployment(DenseGroupScorer, "dense_scorer", group)
+            scorers["dense"].append(part.bind(*pinned, group=group, encoder=encoder))
+    if "sparse" in index.path_names:
+        scorers["sparse"] = [
+            deployment(SparseScorer, "sparse_scorer", group).bind(*pinned, group=group)
+            for group in groups_of(wanted.sparse_scorer)
+        ]
     language_model = _language_model(index.settings, longest)
     reasoner = deployment(Reasoner, "reasoner").bind(*pinned, language_model=language_model)
     reranker = deployment(Reranker, "reranker").bind(*pinned) if index.settings.rerank else None
     ingress = deployment(serve.ingress()(Controller), "controller")
     follow = build_id is None if follow is None else follow  # who names a build wants that one
-    return ingress.bind(*pinned, scorers=scorers, reasoner=reasoner, reranker=reranker, follow=follow)
+    return ingress.bind(*pinned, scorers=scorers, reasoner=reasoner, reranker=reranker, encoder=encoder, follow=follow)
+
+
+def groups_of(settings: GroupedScorerSettings) -> list[ShardGroup]:
+    return [ShardGroup(number, settings.groups) for number in range(settings.groups)]
 
 
 def starts_vllm(settings: Settings) -> bool:
@@ -123,15 +145,17 @@ def options(name: str, settings: DeploymentSettings, longest_request_s: float) -
         )
     scale: dict[str, Any] = {"num_replicas": settings.min_replicas}
     if settings.max_replicas > settings.min_replicas:
+        _check_delays(name, settings)
         scale = {
             "autoscaling_config": {
                 "min_replicas": settings.min_replicas,
+                # At least one at first: a replica that cannot start is to be known before the first question.
+                "initial_replicas": max(1, settings.min_replicas),
                 "max_replicas": settings.max_replicas,
                 "target_ongoing_requests": max(1, settings.max_ongoing_requests // 2),
-                # Both delays are longer than the look-back, or replicas come and go with each burst.
-                "look_back_period_s": 10.0,
-                "upscale_delay_s": 15.0,
-                "downscale_delay_s": 300.0,
+                "look_back_period_s": LOOK_BACK_S,
+                "upscale_delay_s": settings.upscale_delay_s,
+                "downscale_delay_s": settings.downscale_delay_s,
             }
         }
     return {
@@ -147,3 +171,14 @@ def options(name: str, settings: DeploymentSettings, longest_request_s: float) -
         "graceful_shutdown_wait_loop_s": 0.2,
         "max_constructor_retry_count": 3,
     }
+
+
+def _check_delays(name: str, settings: DeploymentSettings) -> None:
+    """Replicas that came and went with every burst, or went as soon as they were ready, would only ever start."""
+    least = max(LOOK_BACK_S, 2 * settings.cold_start_s)
+    for field, value, wanted, why in (
+        ("upscale_delay_s", settings.upscale_delay_s, LOOK_BACK_S, "the time that load is averaged over"),
+        ("downscale_delay_s", settings.downscale_delay_s, least, f"twice serve.{name}.cold_start_s or that time"),
+    ):
+        if value < wanted:
+            raise BadInput(f"serve.{name}.{field} is {value:g}; make it at least {wanted:g} s, {why}.")

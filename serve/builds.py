@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, TypeVar
 
 from hybrid_ir.opened import Index, open_index
@@ -35,7 +36,8 @@ class Builds(Generic[T]):
         self._root, self._settings, self._make = root, settings, make
         self._linger_s, self._clock = linger_s, clock
         self._coming: dict[str, asyncio.Task[T]] = {}
-        index, part = self._made(build_id, None)
+        with ThreadPoolExecutor(1) as thread:  # Serve's event loop may run on this one, and a part may need its own
+            index, part = thread.submit(self._made, build_id, None).result()
         self._open: dict[str, tuple[Index, T]] = {build_id: (index, part)}
         self._asked: dict[str, float] = {build_id: clock()}
 

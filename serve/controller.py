@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from fastapi import FastAPI
@@ -15,10 +16,12 @@ from hybrid_ir.store import Store
 from serve.api import create_app
 from serve.circuit import circuits
 from serve.gateway import log_to_stderr
-from serve.handles import HandlePath, HandleReasoner, HandleReranker
+from serve.grouped import GroupedDensePath, GroupedSparsePath
+from serve.handles import HandlePath, HandleReasoner, HandleReranker, call
 from serve.metrics import Metrics
 from serve.service import Service
 from serve.switch import Follower, Served
+from serve.tracing import Tracing, exporter_of
 
 
 class Controller:
@@ -29,24 +32,28 @@ class Controller:
         root: str,
         build_id: str,
         settings: Settings,
-        scorers: Mapping[PathName, DeploymentHandle[Any]],
+        scorers: Mapping[PathName, Sequence[DeploymentHandle[Any]]],
         reasoner: DeploymentHandle[Any],
         reranker: DeploymentHandle[Any] | None = None,
+        encoder: DeploymentHandle[Any] | None = None,
         follow: bool = True,
     ) -> None:
-        """``scorers``: one for each path of the build; ``follow``: let a build that is published later take over."""
+        """``scorers``: for each path of the build its groups; ``encoder``: what they ask, here for its health alone.
+
+        ``follow``: let a build that is published later take over.
+        """
         self._follow, self._metrics = follow, Metrics()
+        exporter = exporter_of(settings.serve.traces)
+        self._tracing = Tracing(exporter) if exporter else None
         self._root, self._settings = root, settings
-        self._scorers, self._reasoner, self._reranker = scorers, reasoner, reranker
+        self._scorers, self._reasoner, self._reranker, self._encoder = scorers, reasoner, reranker, encoder
         self._served = Served(self._service(open_index(root, settings, build_id)))
 
     def _service(self, index: Index) -> Service:
         """Of one build: every call it makes names that build."""
         build_id = index.build_id
         handles = {
-            name: HandlePath(scorer, build_id, f"{name} scorer")
-            for name, scorer in self._scorers.items()
-            if name in index.path_names
+            name: _path(name, groups, build_id) for name, groups in self._scorers.items() if name in index.path_names
         }
         paths = circuits(handles)
         reasoner = HandleReasoner(self._reasoner, build_id)
@@ -54,7 +61,22 @@ class Controller:
         checks = {f"{name} scorer": path.ready for name, path in handles.items()} | {"reasoner": reasoner.ready}
         if reranker is not None:
             checks["reranker"] = reranker.ready
-        return Service(index.manifest, index.settings, index.chunks, paths, reasoner, checks, reranker, self._metrics)
+        if self._encoder is not None:
+            checks["query encoder"] = partial(call, self._encoder, "ready", build_id, who="query encoder")
+        serving = index.settings.serve
+        resting = [f"{name} scorer" for name in handles if not getattr(serving, f"{name}_scorer").min_replicas]
+        return Service(
+            index.manifest,
+            index.settings,
+            index.chunks,
+            paths,
+            reasoner,
+            checks,
+            reranker,
+            self._metrics,
+            resting,
+            self._tracing,
+        )
 
     def __serve_build_asgi_app__(self) -> FastAPI:
         """Called by Serve, after the constructor."""
@@ -69,4 +91,13 @@ class Controller:
                 lambda service: service.warm(wanted.most_replicas),
                 wanted.follow_s,
             )
-        return create_app(self._served, follower, self._metrics, says_id=False)  # Serve's proxy does
+        return create_app(self._served, follower, self._metrics, False, self._tracing)  # Serve's proxy says the id
+
+
+def _path(
+    name: PathName, groups: Sequence[DeploymentHandle[Any]], build_id: str
+) -> HandlePath | GroupedDensePath | GroupedSparsePath:
+    who = f"{name} scorer"
+    if len(groups) == 1:
+        return HandlePath(groups[0], build_id, who)
+    return (GroupedDensePath if name == "dense" else GroupedSparsePath)(groups, build_id, who)

@@ -22,6 +22,7 @@ from hybrid_ir.errors import HybridIRError
 from hybrid_ir.keys import ApiKey
 from serve import errors
 from serve.metrics import Metrics
+from serve.tracing import Tracing
 
 OPEN = frozenset({"/healthz", "/readyz", "/docs", "/openapi.json", "/docs/oauth2-redirect"})
 """Without a key: probes, and the description of the interface."""
@@ -30,6 +31,9 @@ ADMIN = "/v1/admin/"
 REREAD_S = 5.0
 """A revoked key is refused after so long at the latest."""
 BUCKETS_KEPT = 10_000
+
+TRACE = ("traceparent", "tracestate")
+"""The headers of the client's own trace."""
 
 _GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -97,6 +101,7 @@ class Gateway:
         trusted_network: bool = False,
         metrics: Metrics | None = None,
         says_id: bool = True,
+        tracing: Tracing | None = None,
     ) -> None:
         """``build_id``: of the build that a request gets now.
 
@@ -104,7 +109,7 @@ class Gateway:
         ``says_id``: put the request's id into the response; not behind Serve's proxy, which does.
         """
         self._app, self._build_id, self._keys, self._trusted = app, build_id, held, trusted_network
-        self._limiter, self._metrics, self._says_id = Limiter(), metrics, says_id
+        self._limiter, self._metrics, self._says_id, self._tracing = Limiter(), metrics, says_id, tracing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -113,13 +118,28 @@ class Gateway:
         headers = {name: value for name, value in reversed(scope["headers"])}
         given = headers.get(b"x-request-id", b"").decode("latin-1")
         request_id = given if _GIVEN_ID.fullmatch(given) else uuid.uuid4().hex
-        start, build_id, status = (
-            time.perf_counter(),
-            self._build_id(),
-            499,
-        )  # as long as nothing was sent, the client has left
+        build_id = self._build_id()
         errors.request_id.set(request_id)
         key_of.set(None)
+        if self._tracing is None:
+            await self._answer(scope, receive, send, headers, request_id, build_id)
+            return
+        given = {name: headers[name.encode()].decode("latin-1") for name in TRACE if name.encode() in headers}
+        with self._tracing.request(scope["method"], given, request_id, build_id) as span:
+            status = await self._answer(scope, receive, send, headers, request_id, build_id)
+            span.set_attributes({"http.route": _route(scope), "http.response.status_code": status})
+
+    async def _answer(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        headers: dict[bytes, bytes],
+        request_id: str,
+        build_id: str,
+    ) -> int:
+        """Returns the status, once it is logged and counted."""
+        start, status = time.perf_counter(), 499  # as long as nothing was sent, the client has left
 
         async def sent(message: Message) -> None:
             nonlocal status
@@ -137,8 +157,7 @@ class Gateway:
                 raise
             await errors.unexpected(scope["method"], scope["path"], error)(scope, receive, sent)
         finally:
-            # The pattern: ids and texts stay out of the log, and what nobody has out of the metrics' labels.
-            route, seconds = getattr(scope.get("route"), "path", "-"), time.perf_counter() - start
+            route, seconds = _route(scope), time.perf_counter() - start
             if self._metrics:
                 self._metrics.request(route, status, seconds, build_id)
             log.info(
@@ -155,6 +174,7 @@ class Gateway:
                     }
                 },
             )
+        return status
 
     def _refusal(self, scope: Scope, headers: dict[bytes, bytes]) -> JSONResponse | None:
         path = scope["path"]
@@ -187,6 +207,11 @@ class Gateway:
             sentence = f"The key {key.id} may send {key.per_minute} requests a minute; try again in {wait:.0f} s."
             return errors.response(429, sentence, {"Retry-After": str(max(1, round(wait + 0.5)))})
         return None
+
+
+def _route(scope: Scope) -> str:
+    """The pattern: ids and texts stay out of the log, and what nobody has out of the metrics' labels."""
+    return str(getattr(scope.get("route"), "path", "-"))
 
 
 def is_loopback(server: object) -> bool:

@@ -96,6 +96,9 @@ class LoopMetrics:
             self._stage("conclude", event)
             self._metrics.answer(event)
 
+    def close(self) -> None:
+        """Nothing is open."""
+
     def _stage(self, name: str, event: RoundStarted | RoundFinished | Finished) -> None:
         self._metrics.stage(name, event.seconds - self._since)
         self._since = event.seconds

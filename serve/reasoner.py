@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from typing import Any
 
@@ -44,8 +43,7 @@ class Reasoner:
             return index.llm_reasoner(chosen, HandleLLM(self._language_model, chosen.llm))
         reasoner = index.reasoner
         if chosen.kind == "extractive":  # a language model is warm, and not free, behind its endpoint
-            with ThreadPoolExecutor(1) as thread:  # Serve's event loop may run on this one
-                thread.submit(asyncio.run, _warm_up(index, reasoner)).result()
+            asyncio.run(_warm_up(index, reasoner))
         return reasoner
 
     async def decompose(self, build_id: str, state: LoopState, limit: int) -> Decomposition:

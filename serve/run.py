@@ -150,8 +150,10 @@ def _start_ray(settings: Settings, elsewhere: bool) -> None:
         ray.init(**quiet)
         return
     wanted = settings.serve
-    scorers = (wanted.graph_scorer, wanted.dense_scorer, wanted.sparse_scorer)
-    kinds = (*scorers, wanted.controller, wanted.reasoner)
+    grouped = [kind for kind in (wanted.dense_scorer, wanted.sparse_scorer) for _ in range(kind.groups)]
+    kinds = [wanted.graph_scorer, *grouped, wanted.controller, wanted.reasoner]
+    kinds += [wanted.reranker] if settings.rerank else []
+    kinds += [wanted.query_encoder] if wanted.query_encoder else []
     asked = sum(kind.num_cpus * max(kind.min_replicas, kind.max_replicas) for kind in kinds)
     asked += llm_cpus(settings)
     ray.init(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -20,6 +20,7 @@ from hybrid_ir.settings import Settings
 from serve.errors import TimedOut
 from serve.metrics import Metrics
 from serve.schemas import AnswerRequest, BuildInfo, Refused, RetrieveRequest
+from serve.tracing import Tracing
 
 READY_TIMEOUT_S = 5.0
 OPEN_TIMEOUT_S = 1800.0
@@ -47,8 +48,11 @@ class Service:
         checks: Mapping[str, Check],
         reranker: Reranker | None = None,
         metrics: Metrics | None = None,
+        resting: Collection[str] = (),
+        tracing: Tracing | None = None,
     ) -> None:
-        self._metrics = metrics
+        """``checks``: by the name of the part; those of ``resting`` are not asked whether they are ready."""
+        self._metrics, self._resting, self._tracing = metrics, resting, tracing
         self.manifest, self.settings = manifest, settings
         self._chunks, self._reasoner, self._checks = chunks, reasoner, checks
         top_n = settings.rerank.top_n if settings.rerank else 0
@@ -65,18 +69,24 @@ class Service:
             top_k=request.top_k,
             deadline_s=request.deadline_s,
         )
-        retriever = PatientRetriever(self._retriever, settings.deadline_s / (2 * settings.rounds))
+        # Where a replica may have to start first, a path has the whole of its round's time.
+        share = 1 if self.settings.serve.scales_to_zero else 1 / (2 * settings.rounds)
+        retriever = PatientRetriever(self._retriever, settings.deadline_s * share)
         return self._counted(
             loop.run(question, retriever, self._reasoner, settings, build_id=self.manifest.build_id, paths=paths)
         )
 
     async def _counted(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
-        counts = self._metrics.loop() if self._metrics else None
-        async with aclosing(events):
-            async for event in events:
-                if counts:
-                    counts.see(event)
-                yield event
+        watching = [whole.loop() for whole in (self._metrics, self._tracing) if whole]
+        try:
+            async with aclosing(events):
+                async for event in events:
+                    for one in watching:
+                        one.see(event)
+                    yield event
+        finally:
+            for one in watching:
+                one.close()
 
     async def answer(self, request: AnswerRequest) -> Answer:
         """The last of :meth:`events`."""
@@ -114,14 +124,20 @@ class Service:
         found = await retriever.retrieve(query, request.k or self.settings.loop.top_k, self._paths(request.paths))
         if self._metrics:
             self._metrics.retrieval(found)
+        if self._tracing:
+            self._tracing.retrieval(found)
         return found
 
     async def chunk(self, chunk_id: str) -> Chunk:
         return await asyncio.to_thread(self._chunks.by_id, chunk_id)
 
     async def ready(self) -> None:
-        """Raise :class:`Unavailable`, naming the parts that do not answer for this build."""
-        results = await asyncio.gather(*(self._failure(name, check) for name, check in self._checks.items()))
+        """Raise :class:`Unavailable`, naming the parts that do not answer for this build.
+
+        One that may rest without a replica is not asked: a probe every few seconds would never let it.
+        """
+        asked = {name: check for name, check in self._checks.items() if name not in self._resting}
+        results = await asyncio.gather(*(self._failure(name, check) for name, check in asked.items()))
         failures = [failure for failure in results if failure]
         if failures:
             raise Unavailable(f"Not ready: {' '.join(failures)}")

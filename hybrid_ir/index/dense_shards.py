@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate
 
 import numpy as np
 
 from hybrid_ir.dense import training
+from hybrid_ir.dense.groups import DenseGroup
 from hybrid_ir.dense.index import DenseIndex, Shard, write_shard
 from hybrid_ir.index import layout
 from hybrid_ir.index.plan import BuildPlan
 from hybrid_ir.index.shard import SegmentPlan, StageResult, finish_stage, stage_done
+from hybrid_ir.index.shard_groups import ShardGroup
 from hybrid_ir.settings import DenseSettings
 
 
@@ -69,16 +71,29 @@ def open_dense(plan: BuildPlan, leave_out: Collection[str] = (), settings: Dense
 
     ``settings``: how to search, where not as the build does.
     """
-    shards = []
+    shards = [shard for shard, _ in _shards(plan, leave_out)]
+    return DenseIndex(plan.store, shards, plan.dead(), settings or plan.settings.dense)
+
+
+def open_dense_group(plan: BuildPlan, group: ShardGroup, settings: DenseSettings | None = None) -> DenseGroup:
+    """Those of the shards that a group of replicas holds; see :func:`open_dense`."""
+    found = list(_shards(plan, ()))
+    held = group.held([rows for _, rows in found])
+    shards = [shard for shard, _ in found]
+    return DenseGroup(plan.store, shards, held, plan.dead(), settings or plan.settings.dense)
+
+
+def _shards(plan: BuildPlan, leave_out: Collection[str]) -> Iterator[tuple[Shard, int]]:
+    """Each shard with its rows."""
     for segment in plan.segments:
         if segment.id in leave_out:
             continue
         first = plan.starts[segment.id]
         groups = dense_groups(segment.chunks_per_shard, plan.settings.vectors_per_shard)
         for number, group in enumerate(groups[: segment.dense_shards]):
-            shards.append(Shard(layout.shard(segment.id, "dense", number), first))
-            first += sum(segment.chunks_per_shard[shard] for shard in group)
-    return DenseIndex(plan.store, shards, plan.dead(), settings or plan.settings.dense)
+            rows = sum(segment.chunks_per_shard[shard] for shard in group)
+            yield Shard(layout.shard(segment.id, "dense", number), first), rows
+            first += rows
 
 
 def _vectors(plan: SegmentPlan, shard: int) -> training.Vectors:

@@ -16,6 +16,7 @@ from hybrid_ir.index import layout
 from hybrid_ir.index.manifest import Manifest, TermTotals
 from hybrid_ir.index.plan import BuildPlan, plan_of
 from hybrid_ir.index.shard import SegmentPlan, StageResult, finish_stage, load_chunks, stage_done
+from hybrid_ir.index.shard_groups import EVERYTHING, ShardGroup
 from hybrid_ir.records import Chunk
 from hybrid_ir.settings import SparsePathSettings
 from hybrid_ir.sparse import analyzer
@@ -59,8 +60,13 @@ def write_statistics(plan: BuildPlan) -> tuple[TermTotals, dict[str, FileEntry]]
     return TermTotals(terms=len(found.terms), chunks=found.chunks, length=found.length), files
 
 
-def open_sparse(store: Store, manifest: Manifest, settings: SparsePathSettings) -> SparseIndex:
-    """Map a build's postings.  Raises NotFound where it has none, Conflict where its terms are not this version's."""
+def open_sparse(
+    store: Store, manifest: Manifest, settings: SparsePathSettings, group: ShardGroup = EVERYTHING
+) -> SparseIndex:
+    """Map a build's postings, or those of a group of its shards.
+
+    Raises NotFound where it has none, Conflict where its terms are not this version's.
+    """
     if manifest.sparse is None:
         raise NotFound(
             f"Build {manifest.build_id} has no path sparse: it was built with build.sparse.enabled: false. "
@@ -74,7 +80,9 @@ def open_sparse(store: Store, manifest: Manifest, settings: SparsePathSettings) 
     plan = plan_of(store, manifest)
     arrays = {part: store.array(name) for part, name in _statistics_names(plan.build_id).items()}
     statistics = Statistics(**arrays, chunks=manifest.sparse.chunks, length=manifest.sparse.length)
-    shards = [(read_postings(store, segment_id, shard), first) for segment_id, shard, first in plan.shards()]
+    found = list(plan.shards())
+    held = group.held([rows for segment in plan.segments for rows in segment.chunks_per_shard])
+    shards = [(read_postings(store, *found[place][:2]), found[place][2]) for place in held]
     return SparseIndex(shards, statistics, settings, plan.dead())
 
 

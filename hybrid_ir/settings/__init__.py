@@ -33,7 +33,13 @@ from hybrid_ir.settings.query import (
     RerankSettings,
     SparsePathSettings,
 )
-from hybrid_ir.settings.serve import DeploymentSettings, ServeSettings
+from hybrid_ir.settings.serve import (
+    DeploymentSettings,
+    GroupedScorerSettings,
+    QueryEncoderSettings,
+    ScorerSettings,
+    ServeSettings,
+)
 from hybrid_ir.settings.tree import Settings, load
 
 __all__ = [
@@ -49,6 +55,7 @@ __all__ = [
     "GFMSettings",
     "GraphPathSettings",
     "GraphSettings",
+    "GroupedScorerSettings",
     "ImportedExtractorSettings",
     "JobSettings",
     "LLMExtractorSettings",
@@ -58,10 +65,12 @@ __all__ = [
     "LlamaCppSettings",
     "LoopSettings",
     "Partitioner",
+    "QueryEncoderSettings",
     "ReaderSettings",
     "ReasonerSettings",
     "RerankSettings",
     "RuleExtractorSettings",
+    "ScorerSettings",
     "ServeSettings",
     "Settings",
     "SparsePathSettings",

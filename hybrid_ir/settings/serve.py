@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from hybrid_ir.settings.group import Group, Positive
+
+Traces = Literal["off", "console", "otlp"]
 
 
 class DeploymentSettings(Group):
@@ -18,6 +20,37 @@ class DeploymentSettings(Group):
     max_replicas: Positive = 1
     max_ongoing_requests: Positive = 16
     max_queued_requests: Positive = 64
+    upscale_delay_s: Annotated[float, Field(ge=0)] = 15.0
+    """More replicas come when there has been more work than for those there are, for so long."""
+    downscale_delay_s: Annotated[float, Field(ge=0)] = 300.0
+    """A replica goes when there has been too little work for it, for so long."""
+    cold_start_s: Annotated[float, Field(ge=0)] = 60.0
+    """What a replica takes until it is ready, at most: ``downscale_delay_s`` must be twice as long, or replicas would
+    spend their time starting."""
+
+
+class QueryEncoderSettings(DeploymentSettings):
+    """The models that turn queries into vectors, as a deployment of their own."""
+
+    max_ongoing_requests: Positive = 64
+    max_batch: Positive = 32
+    """Requests whose texts are encoded in one call."""
+    wait_s: Annotated[float, Field(ge=0)] = 0.005
+    """A request waits so long for others: the sub-questions of a round come at the same time, from several replicas."""
+
+
+class ScorerSettings(DeploymentSettings):
+    """A retrieval path's deployment."""
+
+    min_replicas: Annotated[int, Field(ge=0)] = 1
+    """0: where nobody asks for ``downscale_delay_s`` none is kept, and the next request waits until one has started."""
+
+
+class GroupedScorerSettings(ScorerSettings):
+    """A scorer whose shards can be divided among several deployments."""
+
+    groups: Positive = 1
+    """Each is a deployment that opens its part of the shards alone; a query asks all of them."""
 
 
 class ServeSettings(Group):
@@ -32,9 +65,13 @@ class ServeSettings(Group):
     """A file made by ``hybrid-ir keys add``, on every node; without one only loopback is served."""
     trusted_network: bool = False
     """Serve every address without keys, because a proxy in front asks who it is."""
-    dense_scorer: DeploymentSettings = DeploymentSettings()
-    graph_scorer: DeploymentSettings = DeploymentSettings()
-    sparse_scorer: DeploymentSettings = DeploymentSettings()
+    traces: Traces = "off"
+    """Of OpenTelemetry: to the controller's standard output as JSON, or to a collector."""
+    query_encoder: QueryEncoderSettings | None = None
+    """``None``: each scorer replica holds the models itself."""
+    dense_scorer: GroupedScorerSettings = GroupedScorerSettings()
+    graph_scorer: ScorerSettings = ScorerSettings()
+    sparse_scorer: GroupedScorerSettings = GroupedScorerSettings()
     reranker: DeploymentSettings = DeploymentSettings()
     """There only where ``rerank`` names a model."""
     reasoner: DeploymentSettings = DeploymentSettings()
@@ -44,4 +81,10 @@ class ServeSettings(Group):
     def most_replicas(self) -> int:
         """Of any of the deployments that hold a build."""
         kinds = (self.dense_scorer, self.graph_scorer, self.sparse_scorer, self.reranker, self.reasoner)
-        return max(kind.max_replicas for kind in kinds)
+        held = (*kinds, self.query_encoder) if self.query_encoder else kinds
+        return max(kind.max_replicas for kind in held)
+
+    @property
+    def scales_to_zero(self) -> bool:
+        """Whether a retrieval may have to wait for the start of a replica."""
+        return not all(kind.min_replicas for kind in (self.dense_scorer, self.graph_scorer, self.sparse_scorer))

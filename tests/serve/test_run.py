@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from ray.serve.schema import ApplicationStatusOverview, ServeDeploySchema
 
 from hybrid_ir.errors import BadInput, NotFound
-from hybrid_ir.settings import DeploymentSettings, Settings
+from hybrid_ir.settings import DeploymentSettings, ScorerSettings, Settings
 from serve.app import ServeArguments, application, build, options
 from serve.run import free_port, reason, run
 
@@ -76,6 +76,26 @@ def test_replicas_scale_only_when_there_is_room():
     assert scaling["downscale_delay_s"] > scaling["look_back_period_s"]
     with pytest.raises(BadInput, match=r"serve\.reasoner"):
         options("reasoner", DeploymentSettings(min_replicas=3, max_replicas=2), 300)
+
+
+def test_a_scorer_may_go_to_zero_and_starts_with_one():
+    scaled = options("dense_scorer", ScorerSettings(min_replicas=0, max_replicas=2), 300)["autoscaling_config"]
+    assert (scaled["min_replicas"], scaled["initial_replicas"]) == (0, 1)
+    with pytest.raises(ValidationError, match="min_replicas"):
+        Settings.model_validate({"serve": {"controller": {"min_replicas": 0}}})
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"upscale_delay_s": 3}, r"serve\.dense_scorer\.upscale_delay_s is 3; make it at least 10 s"),
+        ({"downscale_delay_s": 100}, r"serve\.dense_scorer\.downscale_delay_s is 100; make it at least 120 s"),
+        ({"downscale_delay_s": 9, "cold_start_s": 1}, r"at least 10 s"),
+    ],
+)
+def test_replicas_do_not_go_sooner_than_they_come(given, said):
+    with pytest.raises(BadInput, match=said):
+        options("dense_scorer", ScorerSettings(max_replicas=2, **given), 300)
 
 
 def test_a_draining_replica_outlives_every_request():

@@ -9,7 +9,11 @@ from hybrid_ir.index import compaction, error_records, layout, manifest, shard, 
 from hybrid_ir.index.manifest import Counts, Fingerprints, Manifest, Segment
 from hybrid_ir.index.plan import TOMBSTONES, BuildPlan
 from hybrid_ir.index.shard import SegmentPlan
+from hybrid_ir.index.shard_groups import EVERYTHING, ShardGroup
 from hybrid_ir.records import Chunk
+from hybrid_ir.retrieval.merging import merged_rankings
+from hybrid_ir.retrieval.sparse_path import SparsePath
+from hybrid_ir.roles import Query
 from hybrid_ir.settings import BuildSettings, SparsePathSettings, SparseSettings
 from hybrid_ir.sparse import analyzer
 from hybrid_ir.sparse.index import SparseIndex
@@ -137,6 +141,23 @@ def test_a_build_of_many_shards_finds_what_one_corpus_would(store):
     assert found_by(opened(store, made), ids(store, [segment])) == expected(OLD)
     assert made.sparse.chunks == len(OLD)
     assert manifest.verify(store, made) == []
+
+
+@pytest.mark.parametrize("k", [2, 50])
+def test_three_groups_of_shards_merged_rank_as_one(store, k):
+    first, second = write_segment(store, "one", OLD), write_segment(store, "two", NEW)
+    _, made = build(store, "b2", [first, second], [("one", "d3"), ("one", "d5")])
+
+    def path(group):
+        return SparsePath(
+            lambda: sparse_shards.open_sparse(store, made, SparsePathSettings(), group), lambda _filter: None
+        )
+
+    groups = [path(ShardGroup(number, 3)) for number in range(3)]
+    for text in QUERIES:
+        query = Query(text=text)
+        merged = merged_rankings([group.rank_now(query, k) for group in groups], k)
+        assert merged == path(EVERYTHING).rank_now(query, k)
 
 
 def test_an_update_counts_what_lives_and_tokenises_nothing_again(store, monkeypatch):
