@@ -11,6 +11,7 @@ import yaml
 from ray.serve.schema import ServeDeploySchema
 
 from hybrid_ir.settings import load
+from ray_jobs.benchmark import parser as benchmark_parser
 from ray_jobs.index import parser
 from serve.app import ServeArguments
 
@@ -87,7 +88,7 @@ def test_serve_takes_our_application(config):
 def test_a_jobs_command_is_one(path):
     words = read(path)["spec"]["entrypoint"].split()
     assert words[:2] == ["python", "-m"]
-    parsers = {"ray_jobs.index": parser}
+    parsers = {"ray_jobs.index": parser, "ray_jobs.benchmark": benchmark_parser}
     given = parsers[words[2]]().parse_args(words[3:])
     assert given.config == "/etc/hybrid-ir/settings.yaml"
 
