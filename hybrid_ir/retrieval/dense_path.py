@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
 from hybrid_ir.dense.groups import DenseGroup, Found
 from hybrid_ir.dense.index import DenseIndex
 from hybrid_ir.index.chunk_filter import Allowed
+from hybrid_ir.retrieval.together import Together
 from hybrid_ir.roles import Encoder, PathRanking, Query, Vectors
 
 
@@ -18,12 +18,18 @@ class DensePath:
 
     def __init__(self, index: DenseIndex, encoder: Encoder, allowed: Allowed) -> None:
         self._index, self._encoder, self._allowed = index, encoder, allowed
+        self._together = Together(self.rank_many)
 
     async def rank(self, query: Query, k: int) -> PathRanking:
-        return await asyncio.to_thread(self.rank_now, query, k)
+        return await self._together.ask((query, k))
 
     def rank_now(self, query: Query, k: int) -> PathRanking:
-        return self.rank_by(self._encoder.encode_queries([query.text]), query, k)
+        return self.rank_many([(query, k)])[0]
+
+    def rank_many(self, asked: Sequence[tuple[Query, int]]) -> list[PathRanking]:
+        """Several queries, each with its k, by one call of the encoder."""
+        vectors = self._encoder.encode_queries([query.text for query, _ in asked])
+        return [self.rank_by(vectors[i : i + 1], query, k) for i, (query, k) in enumerate(asked)]
 
     def rank_by(self, vectors: Vectors, query: Query, k: int) -> PathRanking:
         """With the query's vector from elsewhere, shape (1, dimension)."""

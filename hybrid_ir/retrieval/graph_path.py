@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -13,6 +12,7 @@ from hybrid_ir.index.chunk_filter import Allowed, unfiltered
 from hybrid_ir.ranking import top
 from hybrid_ir.records import EntityLink
 from hybrid_ir.retrieval.linking import Linker
+from hybrid_ir.retrieval.together import Together
 from hybrid_ir.roles import Extractor, GraphScorer, PathRanking, Query
 from hybrid_ir.settings import GraphPathSettings
 
@@ -34,9 +34,10 @@ class GraphPath:
         self._document_counts, self._settings, self._allowed = document_counts, settings, allowed
         by_count = settings.seed_by_document_count
         self._divides = settings.scorer == "gfm" if by_count is None else by_count
+        self._together = Together(self._rank_each)
 
     async def rank(self, query: Query, k: int) -> PathRanking:
-        return await asyncio.to_thread(self.rank_now, query, k)
+        return await self._together.ask((query, k))
 
     def rank_now(self, query: Query, k: int) -> PathRanking:
         return self.rank_many([query], [k])[0]
@@ -54,6 +55,9 @@ class GraphPath:
             ranking = PathRanking(chunks=tuple(best.tolist()), scores=tuple(scores[best].tolist()), links=tuple(links))
             rankings.append(ranking)
         return rankings
+
+    def _rank_each(self, asked: Sequence[tuple[Query, int]]) -> list[PathRanking]:
+        return self.rank_many([query for query, _ in asked], [k for _, k in asked])
 
     def entity_scores(self, query: Query, seeds: Mapping[int, float]) -> NDArray[np.float32]:
         """Shape (entities,)."""
