@@ -10,7 +10,7 @@ returns as many bytes: what it costs is Ray's.  The same retrieval is also calle
 All three at one request at a time first; then the service alone at 1, 2, 4 … requests at a time
 until the queues refuse some (429), for retrieval and for whole answers; then, with --soak, so many
 retrievals at a concurrency it bears, with the memory of all its processes.  The client shares the
-machine with the service.
+machine with the service.  ``--encoder`` gives the query encoder a deployment of its own.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from machine import describe
 from ray import serve
 
 import hybrid_ir
-from hybrid_ir.settings import DeploymentSettings, ServeSettings
-from serve.run import run
+from hybrid_ir.settings import ServeSettings
+from serve.run import APPLICATION, run
 
 PROJECT = Path(__file__).parent.parent
 WARM_UP = 20
@@ -76,15 +76,16 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=128, help="requests at a time, at most")
     parser.add_argument("--soak", type=int, default=0, help="retrievals in the end")
     parser.add_argument("--out", help="a folder for the figures (JSON) and plots (PNG)")
+    parser.add_argument("--encoder", action="store_true", help="the query encoder as a deployment of its own")
     given = parser.parse_args()
     questions = [json.loads(line)["question"] for line in Path(given.queries).read_text("utf-8").splitlines() if line]
     print(describe(), flush=True)
     inside = in_process(given.root, questions)
-    kind = DeploymentSettings(num_cpus=0.2, max_ongoing_requests=16, max_queued_requests=32)
-    wanted = ServeSettings(
-        port=0, dense_scorer=kind, graph_scorer=kind, sparse_scorer=kind, reasoner=kind, controller=kind
-    )
-    settings = hybrid_ir.open(given.root).index.settings.model_copy(update={"serve": wanted})
+    kind = {"num_cpus": 0.2, "max_ongoing_requests": 16, "max_queued_requests": 32}
+    parts = ["dense_scorer", "graph_scorer", "sparse_scorer", "reasoner", "controller"]
+    parts += ["query_encoder"] if given.encoder else []
+    served = ServeSettings.model_validate({"port": 0, **{name: kind for name in parts}})
+    settings = hybrid_ir.open(given.root).index.settings.model_copy(update={"serve": served})
     running = run(given.root, settings)
     try:
         found = asyncio.run(measure(running.url, questions, inside, given))
@@ -140,6 +141,10 @@ async def measure(url: str, questions: list[str], inside: float, given: argparse
         for name, send in (("retrieve", retrieve), ("answer", answer)):
             print(f"\n{name:<10}{'at a time':>10}{'per s':>9}{'p50 ms':>9}{'p95':>9}{'p99':>9}  statuses")
             steps[name] = await rising(client, send, given.seconds, given.most)
+        if given.encoder:
+            sizes = await serve.get_deployment_handle("QueryEncoder", APPLICATION).batches.remote()
+            said = ", ".join(f"{size}: {count}" for size, count in sorted(sizes.items()))
+            print(f"\nthe encoder's batches, by their requests: {said}", flush=True)
         soaked = await soak(client, retrieve, given.soak) if given.soak else []
     return {"in_process_s": inside, "alone_s": alone, "steps": steps, "soak": soaked}
 

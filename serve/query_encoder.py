@@ -6,6 +6,7 @@ A GPU is then the encoder's alone, and what several scorers ask at the same time
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Literal, cast
 
@@ -42,6 +43,7 @@ class QueryEncoder:
         batched: Any = self._batched
         batched.set_max_batch_size(wanted.max_batch)
         batched.set_batch_wait_timeout_s(wanted.wait_s)
+        self._sizes: Counter[int] = Counter()
         self._builds = Builds(root, settings, build_id, _opened, longest_request_s(settings))
 
     async def encode(self, build_id: str, part: Part, side: Side, texts: Titled) -> Vectors:
@@ -54,7 +56,12 @@ class QueryEncoder:
 
     @serve.batch
     async def _batched(self, calls: list[Call]) -> list[Vectors | Exception]:
+        self._sizes[len(calls)] += 1
         return await asyncio.to_thread(encoded, calls)
+
+    async def batches(self) -> dict[int, int]:
+        """How many batches had so many requests, since this replica started."""
+        return dict(self._sizes)
 
     async def ready(self, build_id: str) -> None:
         await self._builds.get(build_id)
