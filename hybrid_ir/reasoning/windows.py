@@ -9,11 +9,14 @@ from dataclasses import dataclass, field
 
 from hybrid_ir.errors import BadInput
 from hybrid_ir.llm.records import Message
+from hybrid_ir.llm.tokens import estimate
 from hybrid_ir.records import Evidence, LoopState
 from hybrid_ir.roles import LLM
 
 REPLY_SHARE = 0.5
 """Of the window: the most that a reply may claim."""
+SURE_SHARE = 0.5
+"""A whole prompt that is estimated at no more of its room fits without being counted: that is a request of its own."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,8 @@ async def fit(llm: LLM, render: Render, evidence: Sequence[Evidence], pairs: Seq
 
     ``evidence`` is best first.  First the lowest ranked evidence goes, down to one chunk; then the statements of the
     oldest pair, of the next, and so on; then whole pairs, oldest first; then the last chunk.  Found by bisection: a
-    prompt that fits at once is counted once.  Raises BadInput where what is left, the question, does not fit.
+    prompt that fits at once is counted once, one that is far from the limit never.  Raises BadInput where what is
+    left, the question, does not fit.
     """
     window = await llm.window()
     max_tokens = max(1, min(max_tokens, int(window * REPLY_SHARE)))
@@ -73,6 +77,9 @@ async def fit(llm: LLM, render: Render, evidence: Sequence[Evidence], pairs: Seq
             counted[key] = await llm.count(messages)
         return counted[key], messages
 
+    whole = render(evidence, pairs)
+    if estimate(whole) <= SURE_SHARE * budget:
+        return Fitted(messages=whole, max_tokens=max_tokens, window=window, evidence=tuple(evidence))
     low, high = 0, len(steps) - 1
     size, messages = await tokens(steps[0])
     if size > budget:

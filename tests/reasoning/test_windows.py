@@ -32,9 +32,11 @@ def fitted(window: int, found: Sequence[Evidence] = FOUND, pairs: Sequence[Pair]
     return asyncio.run(fit(ScriptedLLM("", window=window), render, found, pairs, reply))
 
 
-def test_all_of_it_where_it_fits_and_counted_once() -> None:
-    made = fitted(1000)
-    assert (len(made.evidence), made.cut_evidence, made.cut_history, len(made.counted)) == (6, (), 0, 1)
+def test_all_of_it_where_it_fits_counted_once_and_far_from_the_limit_never() -> None:
+    for window, counts in ((400, 1), (600, 1), (1000, 0)):
+        made = fitted(window)
+        assert (len(made.evidence), made.cut_evidence, made.cut_history) == (6, (), 0)
+        assert len(made.counted) == counts
 
 
 def test_evidence_goes_first_from_the_lowest_rank_and_whole() -> None:
