@@ -121,8 +121,9 @@ def change_error(
         return float("nan")
     with torch.inference_mode():
         q = exact.projected.question(held.questions[row])
-        nodes = near.bounded.nearest(q, held.seeds[row])
-        states = near.bounded.states(nodes, q, held.seeds[row]).numpy()
+        active = near.bounded.nearest(q, held.seeds[row])
+        states = near.bounded.states(active, q, held.seeds[row]).numpy()
+    nodes = active.nodes
     change = np.linalg.norm(final[nodes] - rested[nodes])
     return float(np.linalg.norm(states - final[nodes]) / max(change, 1e-9))
 

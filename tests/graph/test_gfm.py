@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hybrid_ir.errors import BadInput, Conflict, NotFound
+from hybrid_ir.graph.gfm.active import Active
 from hybrid_ir.graph.gfm.background import Background, bytes_needed, compute, open_background, write
 from hybrid_ir.graph.gfm.bounded import BoundedGFM
 from hybrid_ir.graph.gfm.checkpoint import load
@@ -341,12 +342,38 @@ def test_of_a_hubs_neighbours_those_behind_the_loudest_relation_are_active() -> 
         first = ExactGFM(Projected(network_of_one_layer(network), torch.randn(8, 12)), graph)
         first.projected.relations, first.projected.layers = exact.projected.relations, exact.projected.layers[:1]
         moved = np.linalg.norm(first.states(q[None], [seeds])[:, 0] - exact.projected.layers[0].idle().numpy(), axis=1)
-        chosen = BoundedGFM(exact.projected, owners_of(graph, compute(exact), (40,)), 81).nearest(q, seeds)
+        chosen = BoundedGFM(exact.projected, owners_of(graph, compute(exact), (40,)), 81).nearest(q, seeds).nodes
     strongest = np.lexsort((np.arange(nodes), -moved))
     strongest = strongest[strongest != 0][:20]
     assert len({int(relation[node - 1]) for node in strongest}) == 1
     assert set(strongest.tolist()) <= set(chosen.tolist())
     assert len(chosen) <= 81
+
+
+@pytest.mark.parametrize("cuts", [(), (3, 500)])
+def test_what_a_hub_hears_back_is_told_by_a_sample_of_its_neighbours(cuts: tuple[int, ...]) -> None:
+    """The seed changes a hub of 900 neighbours, each of which says so to the hub again."""
+    nodes = 902
+    heads, tails = np.concatenate([[0], np.ones(900, np.int64)]), np.concatenate([[1], np.arange(2, nodes)])
+    relation = np.random.default_rng(0).integers(0, 4, 901)
+    graph, seeds = message_graph(heads, relation, tails, nodes, 4), {0: 1.0}
+    torch.manual_seed(2)
+    exact = ExactGFM(Projected(small_network(), torch.randn(8, 12)), graph)
+    bounded = BoundedGFM(exact.projected, owners_of(graph, compute(exact), cuts), 120)
+    errors = np.zeros(2)
+    for question in torch.randn(8, 12):
+        with torch.inference_mode():
+            q = exact.projected.question(question)
+            active = bounded.nearest(q, seeds)
+            assert len(active.nodes) <= 120
+            (sample,) = (one for one in active.samples if one.hub == 1)
+            outside = 900 - np.isin(np.arange(2, nodes), np.setdiff1d(active.nodes, sample.neighbours)).sum()
+            assert sample.times == pytest.approx(outside / len(sample.neighbours))
+            told, alone = (bounded.states(one, q, seeds) for one in (active, Active(active.nodes)))
+            wanted = exact.states(q[None], [seeds])[active.nodes, 0]
+        at = int(np.searchsorted(active.nodes, 1))
+        errors += [np.linalg.norm(states[at].numpy() - wanted[at]) for states in (told, alone)]
+    assert errors[0] < 0.4 * errors[1]
 
 
 def network_of_one_layer(network: GFM) -> GFM:

@@ -63,6 +63,11 @@ class Owners(Protocol):
         """Who hears ``seeds`` (ascending ids), and through which relation: (seed, hearer, relation) of each message."""
         ...
 
+    def neighbours(self, ids: Numbers, most: int) -> tuple[Numbers, Numbers, Numbers]:
+        """Of each of ``ids`` (ascending) whom it hears: (id, neighbour, messages of the id in all), an entry a message,
+        evenly spaced ones where it hears more than ``most``."""
+        ...
+
     def gather(self, active: Numbers) -> list[Rows]:
         """Of each owner its rows among ``active`` (ascending ids)."""
         ...
@@ -99,6 +104,16 @@ class PartitionOwner:
         seed = np.repeat(rows + self.start, messages.indptr[rows + 1] - messages.indptr[rows])
         back = inverse(messages.relation[at], messages.relations)
         return seed, messages.source[at].astype(np.int64), back.astype(np.int64)
+
+    def neighbours(self, ids: Numbers, most: int) -> tuple[Numbers, Numbers, Numbers]:
+        """See :meth:`Owners.neighbours`; nothing of ids that others own."""
+        rows = self._own(ids)
+        first, count = self._messages.indptr[rows], self._messages.indptr[rows + 1] - self._messages.indptr[rows]
+        looked_at = np.minimum(count, most)
+        row = np.repeat(np.arange(len(rows)), looked_at)
+        place = np.arange(len(row)) - np.repeat(np.cumsum(looked_at) - looked_at, looked_at)
+        at = first[row] + place * count[row] // looked_at[row]
+        return rows[row] + self.start, self._messages.source[at].astype(np.int64), count[row]
 
     def gather(self, active: Numbers) -> Rows:
         from hybrid_ir.graph.gfm.kernels import induced
@@ -138,6 +153,10 @@ class LocalOwners:
     def hearers(self, seeds: Numbers) -> tuple[Numbers, Numbers, Numbers]:
         seed, hearer, relation = zip(*(owner.hearers(seeds) for owner in self._owners), strict=True)
         return np.concatenate(seed), np.concatenate(hearer), np.concatenate(relation)
+
+    def neighbours(self, ids: Numbers, most: int) -> tuple[Numbers, Numbers, Numbers]:
+        node, neighbour, messages = zip(*(owner.neighbours(ids, most) for owner in self._owners), strict=True)
+        return np.concatenate(node), np.concatenate(neighbour), np.concatenate(messages)
 
     def gather(self, active: Numbers) -> list[Rows]:
         return [owner.gather(active) for owner in self._owners]
