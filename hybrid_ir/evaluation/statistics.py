@@ -54,9 +54,10 @@ class CellSummary(Record):
     compatible: Share
     answered: Share
     """Strict, over the questions that were answered."""
+    same: float | None
     exact: float | None
     f1: float | None
-    """Of open questions."""
+    """Of open questions: the very text, exact match and F1 of the normalised texts."""
     by_subject: dict[str, Share]
     by_type: dict[str, Share]
     retrieval: dict[str, Mean]
@@ -104,6 +105,8 @@ def failure(row: Row, question: GoldQuestion, answers: bool = True) -> Failure |
         return "error"
     if answers and row.unanswered:
         return "unread" if row.unread else "no answer"
+    if answers and not row.judged:
+        return None
     if not question.gold or not row.rounds:
         return "wrong"
     recall = row.rounds[-1].gold_recall or 0.0
@@ -148,13 +151,14 @@ def _compared(questions: Sequence[GoldQuestion], answers: bool) -> tuple[str, ..
 def _cell(cell: Cell, rows: Rows, questions: Mapping[str, GoldQuestion], answers: bool) -> CellSummary:
     pairs = [(row, questions[identity]) for identity, row in rows.items() if identity in questions]
     said = [row for row, _ in pairs]
-    right = sum(row.strict for row in said)
-    answered = [row for row in said if not row.error and not row.unanswered]
+    judged = [row for row in said if row.judged]
+    right = sum(row.strict for row in judged)
+    answered = [row for row in judged if not row.error and not row.unanswered]
     seconds = sorted(row.seconds for row in said)
     exact = [float(row.exact) for row in said if row.exact is not None]
     f1 = [row.f1 for row in said if row.f1 is not None]
     with_gold = [row for row, question in pairs if question.gold and not row.error and row.rounds]
-    subjects = _shares([(question.subject, row.strict) for row, question in pairs])
+    subjects = _shares([(question.subject, row.strict) for row, question in pairs if row.judged])
     why = Counter(filter(None, (failure(row, question, answers) for row, question in pairs)))
     return CellSummary(
         cell=cell,
@@ -162,13 +166,14 @@ def _cell(cell: Cell, rows: Rows, questions: Mapping[str, GoldQuestion], answers
         asked=len(said),
         errors=sum(bool(row.error) for row in said),
         unanswered=sum(row.unanswered for row in said),
-        strict=share(right, len(said)),
-        compatible=share(sum(row.compatible for row in said), len(said)),
+        strict=share(right, len(judged)),
+        compatible=share(sum(row.compatible for row in judged), len(judged)),
         answered=share(sum(row.strict for row in answered), len(answered)),
+        same=_mean([float(row.same) for row in judged if row.same is not None]),
         exact=_mean(exact),
         f1=_mean(f1),
         by_subject={} if set(subjects) <= {""} else subjects,
-        by_type=_shares([(question.type, row.strict) for row, question in pairs]),
+        by_type=_shares([(question.type, row.strict) for row, question in pairs if row.judged]),
         retrieval=_retrieval(with_gold),
         rounds=_rounds(with_gold),
         failures={name: why[name] for name in FAILURES if why[name]},

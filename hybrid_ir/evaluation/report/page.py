@@ -112,6 +112,12 @@ def _question(run: Run, question: GoldQuestion, dataset: str, rows: Sequence[Row
     )
 
 
+def _good(run: Run, row: Row) -> str:
+    if not run.grid.answers:
+        return "all gold documents found"
+    return "right" if row.judged else "the right answer is not known"
+
+
 def _right(run: Run, question: GoldQuestion, rows: Sequence[Row]) -> int:
     return sum(failure(row, question, run.grid.answers) is None for row in rows)
 
@@ -119,7 +125,7 @@ def _right(run: Run, question: GoldQuestion, rows: Sequence[Row]) -> int:
 def _row(run: Run, question: GoldQuestion, row: Row) -> str:
     cell = next(one.cell for one in run.planned if one.cell.key == row.cell)
     why = failure(row, question, run.grid.answers)
-    verdict = FAILURES[why] if why else "right" if run.grid.answers else "all gold documents found"
+    verdict = FAILURES[why] if why else _good(run, row)
     said = (row.choice or row.short or "-") if run.grid.answers else f"{len(row.ranked)} documents"
     lines = [f"stopped: {row.stopped}; {row.calls} calls, {row.tokens:,} tokens, {row.seconds:.2f} s"]
     lines += ["; ".join(f"{name} {value:.3f}" for name, value in row.measures.items())] if row.measures else []

@@ -34,7 +34,7 @@ def plots(summary: Summary) -> list[tuple[str, bytes]]:
         ("Accuracy against seconds a question", "seconds a question", "seconds"),
         ("Accuracy against tokens a question", "tokens a question", "tokens"),
     ):
-        cells = [one for one in summary.cells if getattr(one, value) > 0 and one.asked]
+        cells = [one for one in summary.cells if getattr(one, value) > 0 and one.strict.asked]
         if cells:
             made.append((title, _drawn(_scatter_of(cells, axis, value))))
     return made

@@ -100,6 +100,7 @@ def scores(summary: Summary) -> Table:
             percent(one.answered),
             str(one.unanswered),
             str(one.errors),
+            _number(one.same, 3),
             _number(one.exact, 3),
             _number(one.f1, 3),
         )
@@ -109,10 +110,10 @@ def scores(summary: Summary) -> Table:
     header = ("dataset", "model", "method", "asked", "strict", "as MIRAGE", "of answered", "unanswered", "errors")
     note = (
         "As MIRAGE: a reply that cannot be read counts as A, and only the gold letter is right. Of answered: without "
-        "unanswered questions and errors. EM and F1: of open questions, whose strict score asks for an accepted text "
-        "within the short answer."
+        "unanswered questions and errors. EM (the very text), normalised EM and F1: of open questions, whose strict "
+        "score asks for an accepted text within the short answer. Questions without a known answer are not scored."
     )
-    return Table("Scores", (*header, "EM", "F1"), rows, note)
+    return Table("Scores", (*header, "EM", "EM, normalised", "F1"), rows, note)
 
 
 def retrieval(summary: Summary) -> Table:

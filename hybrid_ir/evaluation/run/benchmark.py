@@ -14,9 +14,10 @@ from hybrid_ir.evaluation.run import grid as grids
 from hybrid_ir.evaluation.run import run as runs
 from hybrid_ir.evaluation.run.grid import GOLD_STEPS, Grid, Planned
 from hybrid_ir.evaluation.run.journal import Journal
+from hybrid_ir.evaluation.run.rows import Row
 from hybrid_ir.evaluation.run.run import Run
 from hybrid_ir.evaluation.run.runner import Ask, Budget, go
-from hybrid_ir.evaluation.sets import question_sets
+from hybrid_ir.evaluation.sets import medhopqa, question_sets
 from hybrid_ir.evaluation.sets.datasets import AnswerSet
 from hybrid_ir.opened import open_index
 from hybrid_ir.progress import Reporter
@@ -97,6 +98,7 @@ def run(
             )
         rows = runs.ordered(prepared, journal.rows)
         runs.write(out, rows)
+        _submissions(out, prepared, rows)
     summary = report.write(out, prepared, rows, stopped)
     return Result(
         out=str(out),
@@ -126,6 +128,15 @@ def questions_of(run: Run, data: str | None, *, strict: bool = False) -> Run:
         if question_sets.record(name, found).sha256 != run.datasets[name].sha256:
             raise Conflict(f"The questions of {name} are not those of the run: its file has changed.")
     return run.model_copy(update={"questions": {name: found.questions for name, found in loaded.items()}})
+
+
+def _submissions(out: Path, run: Run, rows: Sequence[Row]) -> None:
+    """A file in MedHopQA's form for every cell that asked such questions."""
+    sets = {grids.short(name) for name in run.grid.datasets if medhopqa.is_one(name)}
+    for cell in (one.cell for one in run.planned if one.cell.dataset in sets):
+        said = {row.id: (row.short, row.long) for row in rows if row.cell == cell.key}
+        name = cell.key.replace("/", "_")
+        medhopqa.write(out / f"submission_{name}.csv", run.questions[cell.dataset], said)
 
 
 def _anew(request: Request, reporter: Reporter) -> Run:

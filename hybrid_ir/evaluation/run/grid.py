@@ -172,7 +172,7 @@ def plan(grid: Grid, beside: Path, config: str | Path | None, *, served: bool = 
 
 def short(name: str) -> str:
     """What a method or dataset is called in tables: of a path, the file's name."""
-    return Path(name).stem if name.endswith((".yaml", ".yml", ".jsonl")) else name
+    return Path(name).stem if name.endswith((".yaml", ".yml", ".jsonl", ".csv")) else name
 
 
 def fingerprint(planned: Planned) -> str:

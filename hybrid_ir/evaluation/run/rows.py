@@ -51,13 +51,18 @@ class Row(Record):
     choice: str | None = None
     """The option's letter that was read; None in an open question, or where none could be read."""
     short: str = ""
+    long: str = ""
+    """The statements of the answer."""
+    judged: bool = True
+    """False: no right answer is known, or nothing was answered on purpose."""
     strict: bool = False
     """Right; what cannot be read is wrong."""
     compatible: bool = False
     """Right as MIRAGE counts: its own reading of the reply, and the gold letter alone."""
+    same: bool | None = None
     exact: bool | None = None
     f1: float | None = None
-    """Exact match and token F1 of open answers."""
+    """Of open answers: the very text, exact match and token F1 of the normalised texts."""
     enough_evidence: bool = False
     ranked: tuple[str, ...] = ()
     """Documents that were found, best first; at most 20.  Of a loop: what its answer cites, then round after round."""
@@ -100,16 +105,20 @@ def row_of(cell: Cell, question: GoldQuestion, answer: Answer, calls: Sequence[M
     said = Said(choice=answer.choice, short="" if question.options else answer.short)
     ranked = tuple(loop_ranking(answer)[:KEPT])
     accepted = (question.answer, *question.aliases)
+    open_ = bool(question.answer) and not question.options
     return Row(
         cell=cell.key,
         id=question.id,
         prediction=calls[-1].reply if calls else answer.choice or answer.short,
         choice=answer.choice,
         short=answer.short,
+        long=" ".join(statement.text for statement in answer.statements),
+        judged=bool(question.answer),
         strict=is_right(question, said),
         compatible=_compatible(question, answer, calls) if question.options else is_right(question, said),
-        exact=None if question.options else exact_match(answer.short, accepted),
-        f1=None if question.options else round(token_f1(answer.short, accepted), 6),
+        same=answer.short.strip() in accepted if open_ else None,
+        exact=exact_match(answer.short, accepted) if open_ else None,
+        f1=round(token_f1(answer.short, accepted), 6) if open_ else None,
         enough_evidence=answer.enough_evidence,
         ranked=ranked,
         measures=_measures(question, ranked),
@@ -137,6 +146,7 @@ def row_retrieved(cell: Cell, question: GoldQuestion, found: Sequence[Retrieval]
     return Row(
         cell=cell.key,
         id=question.id,
+        judged=False,
         ranked=ranked,
         measures=_measures(question, ranked),
         rounds=(RoundOfRow(missing="", asked=asked, documents=ranked, chunks=chunks, gold_recall=recall),),
@@ -150,7 +160,13 @@ def error_row(cell: Cell, question: GoldQuestion, error: BaseException, seconds:
     kind = type(error).__name__
     told = str(error) if isinstance(error, HybridIRError) else f"{kind}: {error}"
     return Row(
-        cell=cell.key, id=question.id, error=told[:2000] or kind, kind=kind, seconds=round(seconds, 6), tries=tries
+        cell=cell.key,
+        id=question.id,
+        judged=bool(question.answer),
+        error=told[:2000] or kind,
+        kind=kind,
+        seconds=round(seconds, 6),
+        tries=tries,
     )
 
 
@@ -205,8 +221,8 @@ def table(rows: Sequence[Row]) -> pa.Table:
 
     texts, ids = pa.string(), pa.list_(pa.string())
     kinds: dict[str, pa.DataType] = {
-        **dict.fromkeys(("cell", "id", "prediction", "choice", "short"), texts),
-        **dict.fromkeys(("strict", "compatible", "exact", "enough_evidence"), pa.bool_()),
+        **dict.fromkeys(("cell", "id", "prediction", "choice", "short", "long"), texts),
+        **dict.fromkeys(("judged", "strict", "compatible", "same", "exact", "enough_evidence"), pa.bool_()),
         **dict.fromkeys(("ranked", "cited", "degraded"), ids),
         **dict.fromkeys(("calls", "prompt_tokens", "completion_tokens", "unread", "tries"), pa.int64()),
         **dict.fromkeys(("f1", "seconds"), pa.float64()),

@@ -94,7 +94,7 @@ class _State:
 
     def _count(self, row: Row) -> None:
         self._calls, self._tokens = self._calls + row.calls, self._tokens + row.tokens
-        self._right, self._asked = self._right + row.strict, self._asked + 1
+        self._right, self._asked = self._right + row.strict, self._asked + row.judged
         self._in_a_row = self._in_a_row + 1 if row.kind == Unavailable.__name__ else 0
         if self._in_a_row >= IN_A_ROW:
             self.stopped = (
@@ -108,7 +108,7 @@ class _State:
     def detail(self) -> str:
         """The running accuracy over all cells, and its interval."""
         if not self._asked:
-            return "none answered yet"
+            return "none with a known answer yet"
         share = wilson(self._right, self._asked)
         more = f", {self._calls:,} calls, {self._tokens:,} tokens" if self._calls else ""
         return f"right {share.mean:.3f} [{share.low:.3f}, {share.high:.3f}]{more}"

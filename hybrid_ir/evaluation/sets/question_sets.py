@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from hybrid_ir.errors import BadInput, NotFound
-from hybrid_ir.evaluation.sets import datasets, retrieval_sets
+from hybrid_ir.evaluation.sets import datasets, medhopqa, retrieval_sets
 from hybrid_ir.evaluation.sets.datasets import AnswerSet
 from hybrid_ir.evaluation.sets.questions import GoldQuestion, read_questions
 from hybrid_ir.records import Record
@@ -28,7 +28,8 @@ class DatasetRecord(Record):
 
 
 def load(name: str, data: str | Path | None, beside: Path, *, limit: int | None, strict: bool) -> AnswerSet:
-    """A set by its name, or a ``.jsonl`` file by its path: as MIRAGE writes it, or as ``examples/questions.jsonl``.
+    """A set by its name, or a file by its path: ``.jsonl`` as MIRAGE writes it or as ``examples/questions.jsonl``,
+    ``.csv`` as MedHopQA.
 
     A path is looked for from the working folder, then from ``beside``.  ``limit``: so many of the questions, spread
     over the set.  Raises NotFound and BadInput with a sentence; with ``strict`` also for a line that cannot be used.
@@ -38,16 +39,21 @@ def load(name: str, data: str | Path | None, beside: Path, *, limit: int | None,
         if path is None:
             raise NotFound(f"{name}: no such file of questions.")
         found = _project_form(path) if _is_project_form(path) else datasets.read(path, path.stem, strict=strict)
-    elif name in datasets.FILES or name in OPEN_SETS:
+    elif name.endswith(".csv"):
+        path = next((one for one in (Path(name), beside / name) if one.is_file()), Path(name))
+        found = medhopqa.read(path, path.stem, strict=strict)
+    elif name in (*datasets.FILES, *OPEN_SETS, medhopqa.NAME):
         if data is None:
             raise BadInput(f"The set {name} needs the folder of the data sets: --data PATH, or HYBRID_IR_DATA.")
-        if name in datasets.FILES:
+        if name == medhopqa.NAME:
+            found = medhopqa.read(Path(data) / medhopqa.FILE, name, strict=strict)
+        elif name in datasets.FILES:
             found = datasets.load(name, data, strict=strict)
         else:
             found = AnswerSet(name, tuple(retrieval_sets.load(name, Path(data)).questions))
     else:
-        known = ", ".join((*datasets.FILES, *OPEN_SETS))
-        raise BadInput(f"There is no set {name!r}; the sets are {known}, or name a file that ends in .jsonl.")
+        known = ", ".join((*datasets.FILES, *OPEN_SETS, medhopqa.NAME))
+        raise BadInput(f"There is no set {name!r}; the sets are {known}, or name a file that ends in .jsonl or .csv.")
     if len({question.id for question in found.questions}) < len(found.questions):
         seen: set[str] = set()
         twice = next(q.id for q in found.questions if q.id in seen or seen.add(q.id))  # type: ignore[func-returns-value]

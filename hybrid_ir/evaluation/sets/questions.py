@@ -20,7 +20,7 @@ class GoldQuestion(Record):
     type: Literal["open", "choice", "yesno"] = "open"
     options: dict[str, str] = Field(default_factory=dict)
     answer: str
-    """A letter where there are options, else a short text."""
+    """A letter where there are options, else a short text; empty: not known."""
     aliases: tuple[str, ...] = ()
     gold: tuple[str, ...] = ()
     """Ids of the documents that hold the facts needed."""
