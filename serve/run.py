@@ -6,6 +6,7 @@ import errno
 import logging
 import math
 import os
+import random
 import re
 import signal
 import socket
@@ -117,7 +118,16 @@ def serve_forever(
 
 
 def free_port(host: str, port: int) -> int:
-    """The port, or a free one for 0; a :class:`BadInput` where it cannot be listened on."""
+    """The port, or a free one for 0; a :class:`BadInput` where it cannot be listened on.
+
+    Seconds pass before Serve listens, and Ray's processes take ports meanwhile: a free one is looked for where
+    neither they (10002 to 19999) nor the system (from 32768) take any.
+    """
+    if not port:
+        for port in random.sample(range(20_000, 32_768), 20):
+            with suppress(BadInput):
+                return free_port(host, port)
+        port = 0
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except socket.gaierror:
