@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +42,10 @@ from hybrid_ir.roles import LLM, Encoder, Extractor, GraphScorer, Reasoner, Rera
 from hybrid_ir.settings import ImportedExtractorSettings, LLMExtractorSettings, LLMReasonerSettings, Settings
 from hybrid_ir.store import Store
 
+if TYPE_CHECKING:
+    from hybrid_ir.graph.gfm.owner import Owners
+    from hybrid_ir.graph.gfm.prepared import PreparedGraph
+
 _OF_BUILD = (
     "chunks",
     "graph",
@@ -59,6 +65,7 @@ class Index:
     def __init__(self, store: Store, found: Manifest, settings: Settings) -> None:
         self.store, self.manifest, self.settings = store, found, settings
         self._folder = layout.build(found.build_id)
+        self._owners: Callable[[PreparedGraph], Owners] | None = None
 
     def share_models(self, other: Index) -> None:
         """Use the models that another build has loaded, where this one was made with the same."""
@@ -73,6 +80,10 @@ class Index:
     def encode_by(self, chunk_encoder: Encoder, entity_encoder: Encoder) -> None:
         """Ask these in place of models of our own: they encode elsewhere, for this build."""
         self.__dict__.update(chunk_encoder=chunk_encoder, entity_encoder=entity_encoder)
+
+    def own_by(self, owners: Callable[[PreparedGraph], Owners]) -> None:
+        """Ask these owners of the graph's partitions, for this build, in place of opening them here."""
+        self._owners = owners
 
     def asked_by(self, settings: Settings) -> Index:
         """The same build asked by other settings, with what is loaded here and does not depend on them.
@@ -176,7 +187,15 @@ class Index:
         # torch-geometric belongs to an extra of its own
         from hybrid_ir.graph.gfm import prepared
 
-        return prepared.open_scorer(self.store, self.build_id, self.graph, settings.gfm)
+        return prepared.open_scorer(self.store, self.build_id, self.graph, settings.gfm, self._owners)
+
+    def graph_owners(self, group: ShardGroup) -> Owners:
+        """The owners of a group of the graph's partitions, for the bounded GFM."""
+        if self.settings.graph_path.gfm is None:
+            raise BadInput("graph_path.scorer is gfm; name its weights in graph_path.gfm.model.")
+        from hybrid_ir.graph.gfm import prepared
+
+        return prepared.open_group(self.store, self.build_id, self.graph, self.settings.graph_path.gfm, group)
 
     def allowed(self, filter: Filter | None) -> NDArray[np.bool_] | None:
         """The chunks that a filter lets through, shape (chunks,); None: all."""

@@ -14,7 +14,7 @@ from hybrid_ir.errors import BadInput
 from hybrid_ir.index.shard_groups import EVERYTHING, ShardGroup
 from hybrid_ir.opened import open_index
 from hybrid_ir.records import PathName
-from hybrid_ir.settings import DeploymentSettings, GroupedScorerSettings, Settings
+from hybrid_ir.settings import DeploymentSettings, GraphOwnerSettings, GroupedScorerSettings, Settings
 from serve import llm
 from serve.controller import Controller
 from serve.dense_scorer import DenseGroupScorer, DenseScorer
@@ -82,7 +82,13 @@ def application(
         return serve.deployment(name=name, **options(field, getattr(wanted, field), longest))(kind)
 
     encoder = deployment(QueryEncoder, "query_encoder").bind(*pinned) if wanted.query_encoder else None
-    graph = deployment(GraphScorer, "graph_scorer").bind(*pinned, encoder=encoder)
+    owners = []
+    if wanted.graph_owner:
+        from serve.graph_owner import GraphOwner  # torch-geometric belongs to an extra of its own
+
+        for group in groups_of(wanted.graph_owner):
+            owners.append(deployment(GraphOwner, "graph_owner", group).bind(*pinned, group=group))
+    graph = deployment(GraphScorer, "graph_scorer").bind(*pinned, encoder=encoder, owners=owners)
     scorers: dict[PathName, list[Application]] = {"graph": [graph], "dense": []}
     for group in groups_of(wanted.dense_scorer):
         if group.of == 1:
@@ -103,7 +109,7 @@ def application(
     return ingress.bind(*pinned, scorers=scorers, reasoner=reasoner, reranker=reranker, encoder=encoder, follow=follow)
 
 
-def groups_of(settings: GroupedScorerSettings) -> list[ShardGroup]:
+def groups_of(settings: GroupedScorerSettings | GraphOwnerSettings) -> list[ShardGroup]:
     return [ShardGroup(number, settings.groups) for number in range(settings.groups)]
 
 

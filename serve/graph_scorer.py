@@ -32,16 +32,22 @@ class GraphScorer:
     """Ready means warm: the graph is open, and extractor and encoder have run once."""
 
     def __init__(
-        self, root: str, build_id: str, settings: Settings, encoder: DeploymentHandle[Any] | None = None
+        self,
+        root: str,
+        build_id: str,
+        settings: Settings,
+        encoder: DeploymentHandle[Any] | None = None,
+        owners: Sequence[DeploymentHandle[Any]] = (),
     ) -> None:
-        """``encoder``: the query encoder's deployment, which then links mentions by vector."""
+        """``encoder``: the query encoder's deployment, which then links mentions by vector.  ``owners``: those of the
+        graph's partitions, group by group."""
         self._seconds = Histogram(
             "hybrid_ir_graph_batch_seconds",
             description="Seconds of one batch of the graph scorer, by the number of its queries.",
             boundaries=[0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10],
             tag_keys=("queries",),
         )
-        self._builds = Builds(root, settings, build_id, partial(_opened, encoder), longest_request_s(settings))
+        self._builds = Builds(root, settings, build_id, partial(_opened, encoder, owners), longest_request_s(settings))
 
     async def rank(self, build_id: str, query: Query, k: int) -> PathRanking:
         found: PathRanking | Exception = await self._batched((await self._builds.get(build_id), query, k))
@@ -75,8 +81,12 @@ class Opened:
 Call = tuple[Opened, Query, int]
 
 
-def _opened(encoder: DeploymentHandle[Any] | None, index: Index) -> Opened:
+def _opened(encoder: DeploymentHandle[Any] | None, owners: Sequence[DeploymentHandle[Any]], index: Index) -> Opened:
     encode_by(index, encoder)
+    if owners:
+        from serve.graph_owner import HandleOwners  # torch-geometric belongs to an extra of its own
+
+        index.own_by(partial(HandleOwners, owners, index.build_id))
     path = index.graph_path
     path.rank_now(Query(text=WARM_UP), 1)
     path.rank_now(Query(text=WARM_UP, entities=(WARM_UP,)), 1)  # no such entity: links by vector

@@ -35,6 +35,7 @@ from hybrid_ir.settings.query import (
 )
 from hybrid_ir.settings.serve import (
     DeploymentSettings,
+    GraphOwnerSettings,
     GroupedScorerSettings,
     QueryEncoderSettings,
     ScorerSettings,
@@ -53,6 +54,7 @@ __all__ = [
     "ExtractorSettings",
     "FusionSettings",
     "GFMSettings",
+    "GraphOwnerSettings",
     "GraphPathSettings",
     "GraphSettings",
     "GroupedScorerSettings",

@@ -53,6 +53,15 @@ class GroupedScorerSettings(ScorerSettings):
     """Each is a deployment that opens its part of the shards alone; a query asks all of them."""
 
 
+class GraphOwnerSettings(DeploymentSettings):
+    """Owners of the graph's partitions, for the bounded GFM."""
+
+    max_ongoing_requests: Positive = 64
+    """A query asks each owner about ten times, one after the other."""
+    groups: Positive = 1
+    """Each is a deployment that opens its part of the partitions alone."""
+
+
 class ServeSettings(Group):
     """The HTTP service."""
 
@@ -71,6 +80,9 @@ class ServeSettings(Group):
     """``None``: each scorer replica holds the models itself."""
     dense_scorer: GroupedScorerSettings = GroupedScorerSettings()
     graph_scorer: ScorerSettings = ScorerSettings()
+    graph_owner: GraphOwnerSettings | None = None
+    """``None``: a replica of the graph scorer opens all partitions itself.  Else ``graph_path.gfm.mode`` must be
+    ``bounded``."""
     sparse_scorer: GroupedScorerSettings = GroupedScorerSettings()
     reranker: DeploymentSettings = DeploymentSettings()
     """There only where ``rerank`` names a model."""
@@ -81,7 +93,7 @@ class ServeSettings(Group):
     def most_replicas(self) -> int:
         """Of any of the deployments that hold a build."""
         kinds = (self.dense_scorer, self.graph_scorer, self.sparse_scorer, self.reranker, self.reasoner)
-        held = (*kinds, self.query_encoder) if self.query_encoder else kinds
+        held = (*kinds, *(kind for kind in (self.query_encoder, self.graph_owner) if kind))
         return max(kind.max_replicas for kind in held)
 
     @property

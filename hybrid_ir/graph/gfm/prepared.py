@@ -6,7 +6,9 @@ where it was asked for, the background of the bounded mode.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +33,7 @@ from hybrid_ir.graph.messages import MessageGraph, joined, messages_of_partition
 from hybrid_ir.graph.partition_store import open_partition, open_relabelled, read_partitions
 from hybrid_ir.graph.store import StoredGraph
 from hybrid_ir.index import layout
+from hybrid_ir.index.shard_groups import EVERYTHING, ShardGroup
 from hybrid_ir.models import require
 from hybrid_ir.roles import Encoder
 from hybrid_ir.settings import EncoderSettings, GFMSettings
@@ -82,25 +85,37 @@ def encode_relations(graph: StoredGraph, encoder: Encoder) -> Tensor:
     return torch.from_numpy(np.concatenate(parts))
 
 
-@dataclass(frozen=True)
 class PreparedGraph:
-    """G_ent of a build in relabelled ids, partition by partition."""
+    """G_ent of a build in relabelled ids; a partition's messages are made when they are first asked for."""
 
-    partitions: list[MessageGraph]
-    starts: tuple[int, ...]
-    numbers: Numbers
-    """Relabelled id -> entity number."""
-    labels: Numbers
-    """Entity number -> relabelled id."""
+    def __init__(self, store: Store, build_id: str, relations: int) -> None:
+        place = layout.build(build_id)
+        self._relations, self.starts = relations, read_partitions(store, place).starts
+        self._parts = [open_partition(store, place, number) for number in range(len(self.starts) - 1)]
+        self.numbers: Numbers = np.concatenate([part.entities for part in self._parts])
+        """Relabelled id -> entity number."""
+        self.labels: Numbers = open_relabelled(store, place)
+        """Entity number -> relabelled id."""
+        self._messages: dict[int, MessageGraph] = {}
+
+    def messages(self, number: int) -> MessageGraph:
+        """Of one partition."""
+        if number not in self._messages:
+            self._messages[number] = messages_of_partition(self._parts[number], self._relations)
+        return self._messages[number]
+
+    @property
+    def sizes(self) -> list[int]:
+        """Entities of each partition."""
+        return [end - start for start, end in pairwise(self.starts)]
+
+    @property
+    def partitions(self) -> list[MessageGraph]:
+        return [self.messages(number) for number in range(len(self._parts))]
 
 
 def open_graph(store: Store, build_id: str, graph: StoredGraph) -> PreparedGraph:
-    place = layout.build(build_id)
-    division = read_partitions(store, place)
-    parts = [open_partition(store, place, number) for number in range(division.count)]
-    messages = [messages_of_partition(part, len(graph.relation_names)) for part in parts]
-    numbers = np.concatenate([part.entities for part in parts])
-    return PreparedGraph(messages, division.starts, numbers, open_relabelled(store, place))
+    return PreparedGraph(store, build_id, len(graph.relation_names))
 
 
 def prepare(store: Store, build_id: str, graph: StoredGraph, weights: Weights, encoder: Encoder, bounded: bool) -> None:
@@ -152,30 +167,50 @@ def open_projected(
     return Projected(weights.network, vectors, products)
 
 
-def open_owners(store: Store, build_id: str, weights: Weights, held: PreparedGraph) -> LocalOwners:
-    """All partitions in this process, their backgrounds mapped.  Raises NotFound where there is no background."""
+def open_owners(
+    store: Store, build_id: str, weights: Weights, held: PreparedGraph, group: ShardGroup = EVERYTHING
+) -> LocalOwners:
+    """A group's partitions in this process, their backgrounds mapped.  Raises NotFound where there is no background."""
     owners = [
         PartitionOwner(
             held.starts[number],
             held.starts[-1],
-            messages,
+            held.messages(number),
             open_background(store, folder(build_id, weights), weights.fingerprint, build_id, number),
         )
-        for number, messages in enumerate(held.partitions)
+        for number in group.held(held.sizes)
     ]
     return LocalOwners(owners, held.starts[-1])
 
 
-def open_scorer(store: Store, build_id: str, graph: StoredGraph, settings: GFMSettings) -> GFMScorer:
-    """The graph path's scorer over a prepared build.  Raises NotFound where something is not prepared."""
+def open_group(
+    store: Store, build_id: str, graph: StoredGraph, settings: GFMSettings, group: ShardGroup
+) -> LocalOwners:
+    """The owners of a group of a prepared build's partitions.  Raises NotFound where something is not prepared."""
+    weights = Weights.of(settings.model, settings.revision)
+    return open_owners(store, build_id, weights, open_graph(store, build_id, graph), group)
+
+
+def open_scorer(
+    store: Store,
+    build_id: str,
+    graph: StoredGraph,
+    settings: GFMSettings,
+    elsewhere: Callable[[PreparedGraph], Owners] | None = None,
+) -> GFMScorer:
+    """The graph path's scorer over a prepared build.  Raises NotFound where something is not prepared.
+
+    ``elsewhere``: gives the partitions' owners where they are not in this process (bounded mode).
+    """
     weights = Weights.of(settings.model, settings.revision)
     encoder = encoders.load(text_encoder(weights.network, settings))
     held = open_graph(store, build_id, graph)
     projected = open_projected(store, build_id, graph, weights, settings.products)
     near = None
     if settings.mode == "bounded":
+        owners: Owners = elsewhere(held) if elsewhere else open_owners(store, build_id, weights, held)
         near = Near(
-            BoundedGFM(projected, open_owners(store, build_id, weights, held), settings.active),
+            BoundedGFM(projected, owners, settings.active),
             Candidates(
                 graph.mention_indptr,
                 graph.mention_chunk,
