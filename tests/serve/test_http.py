@@ -24,7 +24,7 @@ from hybrid_ir.index import layout, retention
 from hybrid_ir.index.retention import rollback
 from hybrid_ir.progress import Reporter
 from hybrid_ir.records import Answer, Chunk, Retrieval
-from hybrid_ir.settings import DeploymentSettings, JobSettings, LoopSettings, ServeSettings, Settings
+from hybrid_ir.settings import JobSettings, Settings
 from hybrid_ir.store import Store
 from ray_jobs.cluster import connected
 from ray_jobs.index import index, update
@@ -34,8 +34,15 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 CORPUS = Path(__file__).parents[2] / "examples" / "corpus"
 QUESTION = "A patient on warfarin gets fluconazole. Which enzyme does fluconazole inhibit?"
-DENSE = DeploymentSettings(num_cpus=0.2, max_ongoing_requests=16, max_queued_requests=16)
-OTHERS = DeploymentSettings(num_cpus=0.2, max_ongoing_requests=64, max_queued_requests=64)
+OTHERS = {"num_cpus": 0.2, "max_ongoing_requests": 64, "max_queued_requests": 64}
+SERVED = {
+    "follow_s": 0.3,
+    "port": 0,
+    "dense_scorer": {"num_cpus": 0.2, "max_ongoing_requests": 16, "max_queued_requests": 16},
+    "graph_scorer": OTHERS,
+    "reasoner": OTHERS,
+    "controller": OTHERS,
+}
 
 
 @pytest.fixture(scope="module")
@@ -72,10 +79,7 @@ def builds(root) -> list[str]:
 
 @pytest.fixture(scope="module")
 def service(root):
-    serve_settings = ServeSettings(
-        follow_s=0.3, port=0, dense_scorer=DENSE, graph_scorer=OTHERS, reasoner=OTHERS, controller=OTHERS
-    )
-    running = run(root, Settings(loop=LoopSettings(deadline_s=20), serve=serve_settings))
+    running = run(root, Settings.model_validate({"loop": {"deadline_s": 20}, "serve": SERVED}))
     yield running
     running.close()
     assert not ray.is_initialized()
