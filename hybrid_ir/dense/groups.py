@@ -11,18 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hybrid_ir.dense.index import (
-    LEAST_CANDIDATES,
-    TIES,
-    DenseIndex,
-    Shard,
-    _best,
-    _by_rows,
-    _Inverted,
-    _nothing,
-    _search_flat,
-    _search_lists,
-)
+from hybrid_ir.dense.index import LEAST_CANDIDATES, DenseIndex, Inverted, Shard
+from hybrid_ir.dense.search import TIES, best, by_rows, nothing, search_flat, search_lists
 from hybrid_ir.dense.shards import Ids, Mask, Scores, Vectors, open_shard
 from hybrid_ir.settings import DenseSettings
 from hybrid_ir.store import Store
@@ -100,14 +90,14 @@ class DenseGroup(DenseIndex):
             return []
         found = []
         if self._flat:
-            scores, ids = _best(self._map(lambda shard: _search_flat(shard, query, k, allowed), self._flat), 1, k)
+            scores, ids = best(self._map(lambda shard: search_flat(shard, query, k, allowed), self._flat), 1, k)
             found.append(Found("", 0, k, scores[0], ids[0], None))
         for folder, group in self._inverted.items():
             found.append(self._find_inverted(folder, group, query, k, allowed, folder in everywhere))
         return found
 
     def _find_inverted(
-        self, folder: str, group: _Inverted, query: Vectors, k: int, allowed: Mask | None, everywhere: bool
+        self, folder: str, group: Inverted, query: Vectors, k: int, allowed: Mask | None, everywhere: bool
     ) -> Found:
         ranges = group.trained.ranges
         most = k if ranges is None else max(self._settings.refine * k, LEAST_CANDIDATES)
@@ -116,7 +106,7 @@ class DenseGroup(DenseIndex):
         passing = sum(count for _, _, count in chosen)
         passing += sum(other.passing(allowed) for other in self._elsewhere[folder])
         if not chosen:
-            scores, ids = _nothing(1, 0)
+            scores, ids = nothing(1, 0)
             return Found(folder, passing, most, scores[0], ids[0], None if ranges is None else scores[0])
         turned = group.trained.turned(query)
         if everywhere:
@@ -125,12 +115,12 @@ class DenseGroup(DenseIndex):
             near, lists = self._lists(group, turned, passing)
         wanted = k + TIES if ranges is None else most
         parts = self._map(
-            lambda part: _search_lists(part[0], part[1], turned, lists, near, min(wanted, part[2])), chosen
+            lambda part: search_lists(part[0], part[1], turned, lists, near, min(wanted, part[2])), chosen
         )
-        scores, ids = _best(parts, 1, most)
+        scores, ids = best(parts, 1, most)
         if ranges is None:
             return Found(folder, passing, most, scores[0], ids[0], None)
-        exact, order = _by_rows(group.shards, ranges, query, ids, most)
+        exact, order = by_rows(group.shards, ranges, query, ids, most)
         by_id = dict(zip(order[0].tolist(), exact[0].tolist(), strict=True))
         return Found(
             folder, passing, most, scores[0], ids[0], np.array([by_id[i] for i in ids[0].tolist()], np.float32)

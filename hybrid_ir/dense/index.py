@@ -13,6 +13,7 @@ import faiss
 import numpy as np
 
 from hybrid_ir.dense import training
+from hybrid_ir.dense.search import TIES, best, by_rows, nothing, search_flat, search_lists
 from hybrid_ir.dense.shards import Ids, Mask, OpenShard, Scores, Vectors, open_shard, share_centroids, write_shard
 from hybrid_ir.dense.training import Trained, open_trained
 from hybrid_ir.errors import BadInput, Conflict
@@ -23,8 +24,6 @@ __all__ = ["DenseIndex", "Shard", "write_shard", "write_vectors"]
 
 T = TypeVar("T")
 
-TIES = 16
-"""FAISS keeps any of several equal scores at the end of a list; with so many more asked for, ids decide."""
 LEAST_CANDIDATES = 160
 """What RaBitQ brings at least to be compared by rows: a short list has the same recall as a long one."""
 SQ8_LOOKED_AT, RABITQ_LOOKED_AT = 2.5, 48.0
@@ -57,7 +56,7 @@ class DenseIndex:
         dead = np.zeros(0, np.int64) if dead is None else dead
         self._settings = settings or DenseSettings()
         self._flat: list[OpenShard] = []
-        self._inverted: dict[str, _Inverted] = {}
+        self._inverted: dict[str, Inverted] = {}
         for shard in shards:
             opened = open_shard(store, shard.name, shard.offset, dead)
             if not isinstance(opened.index, faiss.IndexIVF):
@@ -65,7 +64,7 @@ class DenseIndex:
                 continue
             folder = shard.name.rpartition("/")[0]
             if folder not in self._inverted:
-                self._inverted[folder] = _Inverted(open_trained(store, folder), [])
+                self._inverted[folder] = Inverted(open_trained(store, folder), [])
             share_centroids(opened, self._inverted[folder].trained)
             self._inverted[folder].shards.append(opened)
 
@@ -90,23 +89,23 @@ class DenseIndex:
                     f"The index holds vectors of {shard.index.d} dimensions, the query's has {queries.shape[1]}: "
                     "it was built with another encoder. Use the settings it was built with, or index again."
                 )
-        scores, ids = _nothing(len(queries), k)
+        scores, ids = nothing(len(queries), k)
         asking = np.flatnonzero(queries.any(axis=1))
         if not k or not len(asking):
             return scores, ids
-        found = self._map(lambda shard: _search_flat(shard, queries[asking], k, allowed), self._flat)
+        found = self._map(lambda shard: search_flat(shard, queries[asking], k, allowed), self._flat)
         for group in self._inverted.values():
             found.append(self._search_inverted(group, queries[asking], k, allowed))
-        scores[asking], ids[asking] = _best(found, len(asking), k)
+        scores[asking], ids[asking] = best(found, len(asking), k)
         return scores, ids
 
-    def _search_inverted(self, group: _Inverted, queries: Vectors, k: int, allowed: Mask | None) -> tuple[Scores, Ids]:
+    def _search_inverted(self, group: Inverted, queries: Vectors, k: int, allowed: Mask | None) -> tuple[Scores, Ids]:
         """Look into the lists nearest to each query; into all of them where that brings too few."""
         chosen = [(shard, *shard.selected(allowed)) for shard in group.shards]
         chosen = [(shard, selector, count) for shard, selector, count in chosen if count]
         passing = sum(count for _, _, count in chosen)
         if not passing:
-            return _nothing(len(queries), k)
+            return nothing(len(queries), k)
         turned = group.trained.turned(queries)
         near, lists = self._lists(group, turned, passing)
         scores, ids = self._look(group, chosen, queries, turned, near, lists, k)
@@ -117,7 +116,7 @@ class DenseIndex:
             scores[short], ids[short] = self._look(group, chosen, queries[short], turned[short], near, lists, k)
         return scores, ids
 
-    def _lists(self, group: _Inverted, turned: Vectors, passing: int) -> tuple[Scores, Ids]:
+    def _lists(self, group: Inverted, turned: Vectors, passing: int) -> tuple[Scores, Ids]:
         """The lists to look into and how near they are, shape (queries, lists), -1 behind a query's last one.
 
         ``passing``: the fewer vectors may be found, the more lists.  ``auto``: so many lists that
@@ -138,7 +137,7 @@ class DenseIndex:
 
     def _look(
         self,
-        group: _Inverted,
+        group: Inverted,
         chosen: Sequence[tuple[OpenShard, Any, int]],
         queries: Vectors,
         turned: Vectors,
@@ -151,12 +150,12 @@ class DenseIndex:
 
         def one(part: tuple[OpenShard, Any, int]) -> tuple[Scores, Ids]:
             shard, selector, count = part
-            return _search_lists(shard, selector, turned, lists, near, min(wanted, count))
+            return search_lists(shard, selector, turned, lists, near, min(wanted, count))
 
         found = self._map(one, chosen)
         if ranges is None:
-            return _best(found, len(queries), k)
-        return _by_rows(group.shards, ranges, queries, _best(found, len(queries), wanted)[1], k)
+            return best(found, len(queries), k)
+        return by_rows(group.shards, ranges, queries, best(found, len(queries), wanted)[1], k)
 
     def _shards(self) -> Iterable[OpenShard]:
         yield from self._flat
@@ -177,7 +176,7 @@ class DenseIndex:
 
 
 @dataclass
-class _Inverted:
+class Inverted:
     """The shards of one folder and what they share."""
 
     trained: Trained
@@ -190,80 +189,6 @@ class _Inverted:
         for shard in self.shards:
             sizes += shard.list_sizes()
         return sizes
-
-
-def _search_flat(shard: OpenShard, queries: Vectors, k: int, allowed: Mask | None) -> tuple[Scores, Ids]:
-    selector, count = shard.selected(allowed)
-    if not count or not shard.index.ntotal:
-        return _nothing(len(queries), 0)
-    parameters = faiss.SearchParameters(sel=selector) if selector is not None else None  # type: ignore[call-arg]
-    scores, ids = shard.index.search(queries, min(k + TIES, count), params=parameters)
-    return _numbered(shard, scores, ids)
-
-
-def _search_lists(
-    shard: OpenShard, selector: Any, turned: Vectors, lists: Ids, near: Scores, wanted: int
-) -> tuple[Scores, Ids]:
-    """Scores (RaBitQ's are estimates) and ids of shape (queries, wanted)."""
-    parameters: Any
-    if isinstance(shard.index, faiss.IndexIVFRaBitQ):
-        parameters = faiss.IVFRaBitQSearchParameters()
-        parameters.qb = shard.index.qb
-    else:
-        parameters = faiss.SearchParametersIVF()
-    parameters.nprobe = lists.shape[1]
-    if selector is not None:
-        parameters.sel = selector
-    scores = np.empty((len(turned), wanted), np.float32)
-    ids = np.empty((len(turned), wanted), np.int64)
-    # The C++ method itself: its Python wrapper takes no parameters.
-    given, into = [faiss.swig_ptr(array) for array in (lists, near)], [faiss.swig_ptr(array) for array in (scores, ids)]
-    shard.index.search_preassigned_c(len(turned), faiss.swig_ptr(turned), wanted, *given, *into, False, parameters)
-    return _numbered(shard, scores, ids)
-
-
-def _by_rows(
-    shards: Sequence[OpenShard], ranges: Vectors, queries: Vectors, candidates: Ids, k: int
-) -> tuple[Scores, Ids]:
-    """The k best of each query's candidates by their rows: q (low + step * row)."""
-    low, step = ranges
-    constant, scaled = queries @ low, queries * step
-    scores = np.full(candidates.shape, -np.inf, np.float32)
-    for shard in shards:
-        here = (candidates >= shard.offset) & (candidates < shard.offset + shard.size)
-        for query in np.flatnonzero(here.any(axis=1)).tolist():
-            places = np.flatnonzero(here[query])
-            places = places[np.argsort(candidates[query, places])]  # the disk is read in one direction
-            rows = shard.rows[candidates[query, places] - shard.offset]
-            scores[query, places] = rows.astype(np.float32) @ scaled[query] + constant[query]
-    return _best([(scores, candidates)], len(queries), k)
-
-
-def _numbered(shard: OpenShard, scores: Scores, ids: Ids) -> tuple[Scores, Ids]:
-    return scores, np.where(ids >= 0, ids + shard.offset, -1)
-
-
-def _nothing(queries: int, k: int) -> tuple[Scores, Ids]:
-    return np.full((queries, k), -np.inf, np.float32), np.full((queries, k), -1, np.int64)
-
-
-def _best(found: Sequence[tuple[Scores, Ids]], queries: int, k: int) -> tuple[Scores, Ids]:
-    """The k best of several lists for each query, by score and then by id."""
-    if len(found) == 1 and _in_order(*found[0], k):
-        return found[0][0][:, :k], found[0][1][:, :k]
-    some = [*found, _nothing(queries, k)]
-    scores, ids = (np.concatenate([part[i] for part in some], axis=1) for i in range(2))
-    scores = np.where(ids >= 0, scores, -np.inf).astype(np.float32)
-    order = np.lexsort((np.where(ids >= 0, ids, np.iinfo(np.int64).max), -scores), axis=1)[:, :k]
-    return np.take_along_axis(scores, order, 1), np.take_along_axis(ids, order, 1)
-
-
-def _in_order(scores: Scores, ids: Ids, k: int) -> bool:
-    """Whether the first k are there, best first, and nothing behind them is their equal, or better."""
-    if not ids.shape[1] >= k > 0 or (ids[:, :k] < 0).any():
-        return False
-    before, after = scores[:, :-1], scores[:, 1:]
-    return bool((after[:, :k] < before[:, :k]).all() and (after[:, k:] <= before[:, k:]).all())
 
 
 def write_vectors(
