@@ -1,9 +1,10 @@
 """What several test files share: where data lies, tiny real models, an index of the sample corpus."""
 
+import fcntl
 import hashlib
 import os
 import re
-import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -58,13 +59,63 @@ def word_encoder():
     return WordEncoder
 
 
+_shared_ray = ExitStack()
+
+
+def _start_shared_ray():
+    import ray
+
+    from hybrid_ir.settings import JobSettings
+    from ray_jobs.cluster import connected
+
+    if not ray.is_initialized():
+        _shared_ray.enter_context(connected(JobSettings()))
+
+
+@pytest.fixture(scope="module")
+def shared_ray():
+    """The Ray of all files of this process that need one and do not harm it: it stays for the next file."""
+    _start_shared_ray()
+
+
+@pytest.fixture(scope="module")
+def no_ray():
+    """For a file whose tests start a Ray of their own: the shared one is ended."""
+    _shared_ray.close()
+
+
+def pytest_sessionfinish():
+    _shared_ray.close()
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
+def pytest_collection_modifyitems(items):
+    """First the files that share a Ray, then those with one of their own, then all others."""
+    sharing = {item for item in items if {"shared_ray", "sample_root"} & set(item.fixturenames)}
+    for item in sharing:
+        item.add_marker(pytest.mark.cluster)
+    shared = {item.path for item in sharing}
+    cluster = {item.path for item in items if item.get_closest_marker("cluster")}
+    for item in items:
+        if item.get_closest_marker("cluster") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(600))  # two Rays share the cores
+    items.sort(key=lambda item: (item.path not in shared, item.path not in cluster))
+
+
 @pytest.fixture(scope="session")
-def sample_root():
-    """The root of an index of examples/corpus, made by the real job with the embedded models."""
+def sample_root(tmp_path_factory):
+    """The root of an index of examples/corpus, made by the real job with the embedded models; not to be changed.
+
+    With several processes (pytest -n) the first makes it for all.
+    """
     from hybrid_ir.progress import Reporter
     from hybrid_ir.settings import Settings
     from ray_jobs.index import index
 
-    with tempfile.TemporaryDirectory() as folder:
-        index([str(PROJECT / "examples" / "corpus")], folder, Settings(), Reporter(quiet=True))
-        yield folder
+    base = tmp_path_factory.getbasetemp()
+    root = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "sample-root"
+    with (root.parent / "sample-root.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _start_shared_ray()
+        index([str(PROJECT / "examples" / "corpus")], str(root), Settings(), Reporter(quiet=True))
+    return str(root)

@@ -7,18 +7,11 @@ import pytest
 import hybrid_ir
 from hybrid_ir.errors import HybridIRError
 from hybrid_ir.progress import Reporter
-from hybrid_ir.settings import JobSettings, Settings
-from ray_jobs.cluster import connected
+from hybrid_ir.settings import Settings
 from ray_jobs.index import index, update
 
-pytestmark = [pytest.mark.slow, pytest.mark.cluster]
+pytestmark = [pytest.mark.slow, pytest.mark.cluster, pytest.mark.usefixtures("shared_ray")]
 QUIET = Reporter(quiet=True)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def ray():
-    with connected(JobSettings()):
-        yield
 
 
 def settings(path):

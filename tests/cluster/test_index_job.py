@@ -2,8 +2,6 @@
 
 import gzip
 import json
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -11,28 +9,21 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from killing import kill
 
 from hybrid_ir.corpus.ranges import look
 from hybrid_ir.errors import BadInput, NotFound
 from hybrid_ir.index import inspection, layout, manifest, retention
 from hybrid_ir.progress import Reporter
-from hybrid_ir.settings import BuildSettings, JobSettings, Settings
+from hybrid_ir.settings import BuildSettings, Settings
 from hybrid_ir.store import Store
-from ray_jobs.cluster import connected
 from ray_jobs.index import index
 from ray_jobs.pipeline import read_parts, shard_count
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.usefixtures("shared_ray")]
 
 SETTINGS = Settings(build=BuildSettings(shards=3))
 TOPICS = ["Rabies virus", "Malaria", "Warfarin", "Metformin", "Amiodarone", "Linezolid", "Digoxin", "Abacavir"]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_ray():
-    """The jobs of this file share a Ray; a job finds it and leaves it running."""
-    with connected(JobSettings()):
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +38,7 @@ def corpus(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def whole(corpus, tmp_path_factory):
+def whole(corpus, tmp_path_factory, shared_ray):
     """(root, manifest) of an undisturbed run."""
     root = tmp_path_factory.mktemp("whole")
     return root, index([corpus], str(root), SETTINGS, Reporter(quiet=True))
@@ -100,11 +91,9 @@ def test_a_killed_job_goes_on_where_it_was(corpus, whole, tmp_path):
             assert time.monotonic() < end
             time.sleep(0.05)
     finally:
-        os.killpg(job.pid, signal.SIGKILL)
-        job.wait()
+        kill(job)
     with pytest.raises(NotFound, match="no index"):
         manifest.read(Store(str(root)))
-    time.sleep(5)  # the workers of a killed driver end by themselves
     finished = {path: path.stat().st_mtime_ns for path in root.glob("segments/*/done/*")}
     resumed = subprocess.run(command, check=False, capture_output=True, text=True)
     assert resumed.returncode == 0, resumed.stderr

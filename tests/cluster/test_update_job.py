@@ -15,12 +15,11 @@ from hybrid_ir.index import inspection, layout, manifest, retention
 from hybrid_ir.index.chunk_store import ChunkStore
 from hybrid_ir.index.plan import plan_of
 from hybrid_ir.progress import Reporter
-from hybrid_ir.settings import BuildSettings, GraphSettings, JobSettings, Settings
+from hybrid_ir.settings import BuildSettings, GraphSettings, Settings
 from hybrid_ir.store import Store
-from ray_jobs.cluster import connected
 from ray_jobs.index import compact, index, update
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.usefixtures("shared_ray")]
 
 SETTINGS = Settings(build=BuildSettings(shards=2, graph=GraphSettings(chunk_neighbours=2, chunk_similarity_floor=0.3)))
 QUIET = Reporter(quiet=True)
@@ -42,19 +41,13 @@ NEW = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_ray():
-    with connected(JobSettings()):
-        yield
-
-
 def write(path, facts):
     path.write_text("".join(json.dumps({"id": i, "title": i.title(), "text": t}) + "\n" for i, t in facts.items()))
     return str(path)
 
 
 @pytest.fixture(scope="module")
-def roots(tmp_path_factory):
+def roots(tmp_path_factory, shared_ray):
     """(the changed index's root, the root of a new index of what the corpus then is)."""
     folder = tmp_path_factory.mktemp("update")
     changed, fresh = str(folder / "changed"), str(folder / "fresh")
@@ -186,15 +179,15 @@ def test_a_second_index_of_the_same_corpus_computes_nothing(roots, tmp_path):
     assert (report["chunks_extracted"], report["chunks_encoded"], report["names_encoded"]) == (0, 0, 0)
 
 
-def test_what_is_given_again_lives_again_and_index_says_what_it_replaces(tmp_path, capsys):
-    root, path = str(tmp_path / "root"), tmp_path / "c.jsonl"
-    first = index([write(path, {"a": "Iron treats anaemia.", "b": "Zinc is a metal."})], root, SETTINGS, QUIET)
-    update(root, [], ["a"], None, QUIET)
-    changed = update(root, [str(path)], [], None, QUIET)
-    assert hybrid_ir.open(root).chunk("a#0").text == "Iron treats anaemia."
-    assert changed.counts.documents == 2
-    assert {row["id"] for row in inspection.documents(Store(root), changed)} == {"a", "b"}
-    assert index([str(path)], root, SETTINGS, Reporter()) == first
+def test_what_is_given_again_lives_again_and_index_says_what_it_replaces(roots, tmp_path, capsys):
+    root, corpus = copied(roots[1], tmp_path)
+    first = manifest.read(Store(root))
+    update(root, [], ["bats"], None, QUIET)
+    changed = update(root, [corpus], [], None, QUIET)
+    assert hybrid_ir.open(root).chunk("bats#0").text == NEW["bats"]
+    assert changed.counts.documents == first.counts.documents
+    assert {row["id"] for row in inspection.documents(Store(root), changed)} == {*FACTS, *NEW} - {"statins", "lead"}
+    assert index([corpus], root, SETTINGS, Reporter()) == first
     assert f"in place of {changed.build_id}" in capsys.readouterr().err
 
 
