@@ -21,7 +21,9 @@ body { font: 15px/1.45 system-ui, sans-serif; max-width: 72rem; margin: 2rem aut
 h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin-top: 2.2rem; }
 table { border-collapse: collapse; font-size: .85rem; } .wide { overflow-x: auto; }
 th, td { padding: .25rem .6rem; text-align: left; border-bottom: 1px solid #dde3e8; white-space: nowrap; }
-th { background: #f3f6f8; } tr.paper td { color: #6b7785; font-style: italic; }
+td { font-variant-numeric: tabular-nums; }
+th { background: #f3f6f8; white-space: normal; vertical-align: bottom; }
+tr.paper td { color: #6b7785; font-style: italic; }
 .note { color: #566270; font-size: .85rem; max-width: 60rem; } .stop { background: #fdf1e3; padding: .6rem .9rem; }
 details { border-bottom: 1px solid #e6eaee; padding: .3rem 0; } details details { margin-left: 1.2rem; }
 summary { cursor: pointer; } .right { color: #2f7a3d; } .wrong { color: #b0402c; } .id { color: #7b8794; }
@@ -57,13 +59,11 @@ def page(run: Run, summary: Summary, rows: Sequence[Row], pictures: Sequence[tup
 
 
 def _head(run: Run, summary: Summary) -> str:
-    facts = [
-        f"Build {run.build_id or '(a service)'}, begun {run.started}.",
-        f"Commit {run.commit}." if run.commit else "",
-        "Versions: " + ", ".join(f"{name} {number}" for name, number in run.versions.items()) + ".",
-        "Datasets: " + " ".join(summary.notes),
-    ]
-    told = [f'<p class="note">{escape(" ".join(filter(None, facts)))}</p>']
+    facts = [f"Build {run.build_id or '(a service)'}, begun {run.started}.", *summary.notes]
+    made = [f"commit {run.commit}"] if run.commit else []
+    made += [f"{name} {number}" for name, number in run.versions.items()]
+    told = [f'<p class="note">{escape(" ".join(facts))}</p>']
+    told.append(f'<details class="note"><summary>Versions</summary>{escape(", ".join(made))}</details>')
     if summary.stopped:
         told.append(f'<p class="stop">Not finished. {escape(summary.stopped)}</p>')
     told += [f'<p class="note">Left out: {escape(said)}</p>' for said in summary.left_out]

@@ -46,13 +46,27 @@ def _scatter_of(cells: list[CellSummary], axis: str, value: str) -> Callable[[Ax
 
 def _over_rounds(summary: Summary) -> dict[str, list[CellSummary]]:
     """The cells that differ in rounds alone, where there are two or more."""
+    varied = [one for one in summary.cells if one.cell.rounds is not None]
+    named = _names([one.model_copy(update={"cell": one.cell.model_copy(update={"rounds": None})}) for one in varied])
     lines: dict[str, list[CellSummary]] = {}
-    for one in summary.cells:
-        if one.cell.rounds is not None:
-            cell = one.cell
-            more = f", k = {cell.top_k}" if cell.top_k else ""
-            lines.setdefault(f"{cell.method}, {cell.model}, {cell.dataset}{more}, seed {cell.seed}", []).append(one)
+    for one, name in zip(varied, named, strict=True):
+        lines.setdefault(name, []).append(one)
     return {name: sorted(found, key=lambda o: o.cell.rounds or 0) for name, found in lines.items() if len(found) > 1}
+
+
+def _names(cells: list[CellSummary]) -> list[str]:
+    """What tells them apart: the model and the dataset only where there are several."""
+    models, datasets = ({getattr(one.cell, field) for one in cells} for field in ("model", "dataset"))
+    return [
+        ", ".join(
+            (
+                one.cell.label,
+                *([one.cell.model] if len(models) > 1 else []),
+                *([one.cell.dataset] if len(datasets) > 1 else []),
+            )
+        )
+        for one in cells
+    ]
 
 
 def _rounds(axes: Axes, series: dict[str, list[CellSummary]]) -> None:
@@ -68,11 +82,10 @@ def _rounds(axes: Axes, series: dict[str, list[CellSummary]]) -> None:
 
 
 def _scatter(axes: Axes, cells: list[CellSummary], axis: str, value: str) -> None:
-    for number, one in enumerate(cells):
+    for number, (one, name) in enumerate(zip(cells, _names(cells), strict=True)):
         low = max(0.0, 100 * (one.strict.mean - one.strict.low))
         high = max(0.0, 100 * (one.strict.high - one.strict.mean))
         at = getattr(one, value)
-        name = f"{one.cell.label}, {one.cell.model}, {one.cell.dataset}"
         colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number // len(COLOURS) % len(MARKERS)]
         drawn: dict[str, Any] = {"linestyle": "none", "color": colour, "marker": marker, "capsize": 2}
         axes.errorbar([at], [100 * one.strict.mean], yerr=[[low], [high]], label=name, **drawn)
@@ -98,12 +111,11 @@ def _bars_of(cells: list[CellSummary]) -> Callable[[Axes], None]:
 
 def _bars(axes: Axes, cells: list[CellSummary]) -> None:
     """One a cell, the first on top."""
-    several = len({one.cell.model for one in cells}) > 1
     means = [one.retrieval[JUDGED] for one in cells]
     errors = [[max(0.0, m.mean - m.low) for m in means], [max(0.0, m.high - m.mean) for m in means]]
     places = range(len(cells))
     axes.barh(places, [m.mean for m in means], xerr=errors, color=COLOURS[0], height=0.65, capsize=2)
-    axes.set_yticks(places, [one.cell.label + (f", {one.cell.model}" if several else "") for one in cells])
+    axes.set_yticks(places, _names(cells))
     axes.invert_yaxis()
     for place, mean in zip(places, means, strict=True):
         axes.text(0.01, place, f"{mean.mean:.3f}", va="center", color="white", fontsize=8)

@@ -87,7 +87,7 @@ def comparisons(summary: Summary) -> Table:
         "The same questions: paired bootstrap interval; p of accuracy by McNemar's exact test, of retrieval by the "
         "bootstrap; Holm's correction by model, dataset and measure. Accuracy in points."
     )
-    return Table(f"{summary.reference} against the others", header, rows, note)
+    return _lean(Table(f"{summary.reference} against the others", header, rows, note))
 
 
 def scores(summary: Summary) -> Table:
@@ -113,7 +113,7 @@ def scores(summary: Summary) -> Table:
         "unanswered questions and errors. EM (the very text), normalised EM and F1: of open questions, whose strict "
         "score asks for an accepted text within the short answer. Questions without a known answer are not scored."
     )
-    return Table("Scores", (*header, "EM", "EM, normalised", "F1"), rows, note)
+    return _lean(Table("Scores", (*header, "EM", "EM, normalised", "F1"), rows, note))
 
 
 def retrieval(summary: Summary) -> Table:
@@ -122,7 +122,7 @@ def retrieval(summary: Summary) -> Table:
     note = (
         "Of the documents found, best first; of a loop what its answer cites, then round after round. 95 % bootstrap."
     )
-    return Table("Retrieval, where gold documents are known", ("dataset", "model", "method", *names), rows, note)
+    return _lean(Table("Retrieval, where gold documents are known", ("dataset", "model", "method", *names), rows, note))
 
 
 def rounds(summary: Summary) -> Table:
@@ -136,7 +136,7 @@ def rounds(summary: Summary) -> Table:
     note = (
         "Gold recall over all evidence up to the end of that round; a question that stopped earlier keeps what it had."
     )
-    return Table("Does a later round bring new evidence?", header, rows, note)
+    return _lean(Table("Does a later round bring new evidence?", header, rows, note))
 
 
 def failures(summary: Summary) -> Table:
@@ -147,7 +147,7 @@ def failures(summary: Summary) -> Table:
     )
     note = "; ".join(f"{name}: {FAILURES[name]}" for name in names)
     right = "right" if summary.answers else "all found"
-    return Table("Where failures arise", ("dataset", "model", "method", right, *names), rows, note)
+    return _lean(Table("Where failures arise", ("dataset", "model", "method", right, *names), rows, note))
 
 
 def costs(summary: Summary) -> Table:
@@ -168,7 +168,7 @@ def costs(summary: Summary) -> Table:
     each = ("calls", "tokens", "seconds", "seconds, 95th")
     right = ("calls per right answer", "tokens per right answer", "seconds per right answer", "degraded")
     note = "Means of a question. Seconds are of a question while others run beside it, not of the machine."
-    return Table("Cost", ("dataset", "model", "method", *each, *right), rows, note)
+    return _lean(Table("Cost", ("dataset", "model", "method", *each, *right), rows, note))
 
 
 def breakdowns(summary: Summary) -> list[Table]:
@@ -176,17 +176,19 @@ def breakdowns(summary: Summary) -> list[Table]:
     made: list[Table] = []
     for dataset in dict.fromkeys(one.cell.dataset for one in summary.cells) if summary.answers else ():
         cells = [one for one in summary.cells if one.cell.dataset == dataset]
+        several = len({one.cell.model for one in cells}) > 1
+        labels = [one.cell.label + (f", {one.cell.model}" if several else "") for one in cells]
         for what, field in (("subject", "by_subject"), ("type of question", "by_type")):
             kinds: list[dict[str, Share]] = [getattr(one, field) for one in cells]
             names = sorted(set().union(*kinds)) if kinds else []
             if len(names) < 2:
                 continue
-            rows = tuple(
-                (name or "(none)", *(f"{percent(k[name])} ({k[name].asked})" if name in k else "-" for k in kinds))
-                for name in names
-            )
-            header = (what, *(f"{one.cell.label}, {one.cell.model}" for one in cells))
-            made.append(Table(f"{dataset} by {what}", header, rows))
+            rows = [[f"{percent(k[name])} ({k[name].asked})" if name in k else "-" for name in names] for k in kinds]
+            down, across = labels, [name or "(none)" for name in names]
+            if len(across) > len(down):  # a page is higher than wide
+                down, across, rows = across, down, [list(column) for column in zip(*rows, strict=True)]
+            lines = tuple((name, *row) for name, row in zip(down, rows, strict=True))
+            made.append(Table(f"{dataset} by {what}", ("", *across), lines))
     return made
 
 
@@ -203,6 +205,19 @@ def percent(share: Share) -> str:
     if not share.asked:
         return "-"
     return f"{100 * share.mean:.1f} [{100 * share.low:.1f}, {100 * share.high:.1f}]"
+
+
+def _lean(table: Table) -> Table:
+    """Without the dataset, the model, calls and tokens where they say the same in every row."""
+    rows, header = table.rows, table.header
+    same = {n: rows[0][n] for n in range(len(header)) if rows and len({row[n] for row in rows}) == 1}
+    gone = {n for n in same if header[n] in ("dataset", "model")}
+    gone |= {n for n, value in same.items() if header[n].startswith(("calls", "tokens")) and value in ("0", "0.0")}
+    if not gone:
+        return table
+    kept = [n for n in range(len(header)) if n not in gone]
+    picked = tuple(tuple(row[n] for n in kept) for row in rows)
+    return Table(table.title, tuple(header[n] for n in kept), picked, table.note)
 
 
 def _named(one: CellSummary) -> tuple[str, str, str]:
