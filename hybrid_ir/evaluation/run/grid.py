@@ -171,8 +171,11 @@ def plan(grid: Grid, beside: Path, config: str | Path | None, *, served: bool = 
 
 
 def short(name: str) -> str:
-    """What a method or dataset is called in tables: of a path, the file's name."""
-    return Path(name).stem if name.endswith((".yaml", ".yml", ".jsonl", ".csv")) else name
+    """What a method or dataset is called in tables: of a path, the file's name, or that of the set within it."""
+    file, _, part = name.partition("#")
+    if part:
+        return part
+    return Path(file).stem if file.endswith((".yaml", ".yml", ".jsonl", ".json", ".csv")) else name
 
 
 def fingerprint(planned: Planned) -> str:

@@ -7,12 +7,13 @@ has them ``PMID`` (gold documents), ``subject`` or ``step``.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+import json
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hybrid_ir.errors import BadInput
+from hybrid_ir.errors import BadInput, NotFound
 from hybrid_ir.evaluation import json_lines
 from hybrid_ir.evaluation.answers import folded
 from hybrid_ir.evaluation.sets.questions import GoldQuestion
@@ -84,16 +85,40 @@ def load(name: str, data: str | Path, *, strict: bool = False) -> AnswerSet:
 
 
 def read(path: Path, name: str, *, strict: bool = False) -> AnswerSet:
-    """One file; see :func:`load`."""
+    """One file of JSON Lines; see :func:`load`."""
+    return _read(((f"{path}, line {number}", row) for number, row in json_lines.read(path)), path, name, strict)
+
+
+def read_benchmark(path: Path, name: str, *, strict: bool = False) -> AnswerSet:
+    """A set out of MIRAGE's ``benchmark.json``: name -> id -> question, options, answer, perhaps PMID."""
+    try:
+        held = json.loads(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        raise NotFound(f"{path}: no such file.") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise BadInput(f"{path}: cannot be read as JSON ({error}).") from error
+    if not isinstance(held, dict) or not all(isinstance(one, dict) for one in held.values()):
+        raise BadInput(f"{path}: expected MIRAGE's form, an object of sets, each with its questions by id.")
+    if name not in held:
+        raise BadInput(f"{path} has no set {name!r}; it has {', '.join(held) or 'none'}: name one behind a #.")
+    rows = (
+        (f"{path}, {name}, question {i}", {"id": i, **row} if isinstance(row, dict) else row)
+        for i, row in held[name].items()
+    )
+    return _read(rows, path, name, strict)
+
+
+def _read(rows: Iterable[tuple[str, Any]], path: Path, name: str, strict: bool) -> AnswerSet:
+    """From (where it stands, the row)."""
     questions: dict[str, GoldQuestion] = {}
     first: dict[tuple[str, ...], str] = {}
     repeats: list[tuple[str, str]] = []
     equal: list[str] = []
     problems: list[str] = []
-    for number, row in json_lines.read(path):
+    for where, row in rows:
         problem = _problem(row, questions)
         if problem:
-            problems.append(f"{path}, line {number}: {problem}.")
+            problems.append(f"{where}: {problem}.")
             if strict:
                 raise BadInput(problems[-1])
             continue

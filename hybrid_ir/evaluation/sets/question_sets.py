@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from hybrid_ir.errors import BadInput, NotFound
-from hybrid_ir.evaluation.sets import datasets, medhopqa, retrieval_sets
+from hybrid_ir.evaluation.sets import datasets, hub, medhopqa, retrieval_sets
 from hybrid_ir.evaluation.sets.datasets import AnswerSet
 from hybrid_ir.evaluation.sets.questions import GoldQuestion, read_questions
 from hybrid_ir.records import Record
@@ -28,20 +28,16 @@ class DatasetRecord(Record):
 
 
 def load(name: str, data: str | Path | None, beside: Path, *, limit: int | None, strict: bool) -> AnswerSet:
-    """A set by its name, or a file by its path: ``.jsonl`` as MIRAGE writes it or as ``examples/questions.jsonl``,
-    ``.csv`` as MedHopQA.
+    """A set by its name, or a file by its path or as ``hub:OWNER/NAME/PATH``: ``.jsonl`` as MIRAGE's questions or as
+    ``examples/questions.jsonl``, ``.json#SET`` as MIRAGE's ``benchmark.json``, ``.csv`` as MedHopQA.
 
     A path is looked for from the working folder, then from ``beside``.  ``limit``: so many of the questions, spread
     over the set.  Raises NotFound and BadInput with a sentence; with ``strict`` also for a line that cannot be used.
     """
-    if name.endswith(".jsonl"):
-        path = next((one for one in (Path(name), beside / name) if one.is_file()), None)
-        if path is None:
-            raise NotFound(f"{name}: no such file of questions.")
-        found = _project_form(path) if _is_project_form(path) else datasets.read(path, path.stem, strict=strict)
-    elif name.endswith(".csv"):
-        path = next((one for one in (Path(name), beside / name) if one.is_file()), Path(name))
-        found = medhopqa.read(path, path.stem, strict=strict)
+    file, _, part = name.partition("#")
+    if file.endswith((".jsonl", ".json", ".csv")):
+        path = hub.file(file) if file.startswith(hub.PREFIX) else _found(file, beside)
+        found = _of_file(path, part or path.stem, strict)
     elif name in (*datasets.FILES, *OPEN_SETS, medhopqa.NAME):
         if data is None:
             raise BadInput(f"The set {name} needs the folder of the data sets: --data PATH, or HYBRID_IR_DATA.")
@@ -53,7 +49,9 @@ def load(name: str, data: str | Path | None, beside: Path, *, limit: int | None,
             found = AnswerSet(name, tuple(retrieval_sets.load(name, Path(data)).questions))
     else:
         known = ", ".join((*datasets.FILES, *OPEN_SETS, medhopqa.NAME))
-        raise BadInput(f"There is no set {name!r}; the sets are {known}, or name a file that ends in .jsonl or .csv.")
+        raise BadInput(
+            f"There is no set {name!r}; the sets are {known}, or name a file that ends in .jsonl, .json or .csv."
+        )
     if len({question.id for question in found.questions}) < len(found.questions):
         seen: set[str] = set()
         twice = next(q.id for q in found.questions if q.id in seen or seen.add(q.id))  # type: ignore[func-returns-value]
@@ -71,6 +69,22 @@ def record(name: str, found: AnswerSet) -> DatasetRecord:
         summary=found.summary(),
         problems=found.problems,
     )
+
+
+def _found(name: str, beside: Path) -> Path:
+    path = next((one for one in (Path(name), beside / name) if one.is_file()), None)
+    if path is None:
+        raise NotFound(f"{name}: no such file of questions.")
+    return path
+
+
+def _of_file(path: Path, name: str, strict: bool) -> AnswerSet:
+    """By the file's form, which its ending tells."""
+    if path.suffix == ".csv":
+        return medhopqa.read(path, name, strict=strict)
+    if path.suffix == ".json":
+        return datasets.read_benchmark(path, name, strict=strict)
+    return _project_form(path) if _is_project_form(path) else datasets.read(path, name, strict=strict)
 
 
 def _is_project_form(path: Path) -> bool:
