@@ -30,7 +30,7 @@ import httpx
 import numpy as np
 import psutil
 import ray
-from fastapi import FastAPI, Request
+from fastapi import FastAPI
 from machine import describe
 from ray import serve
 
@@ -52,20 +52,21 @@ class Leaf:
         return [1] * 200
 
 
-noop_app = FastAPI()
-
-
 @serve.deployment(max_ongoing_requests=64, ray_actor_options={"num_cpus": 0})
-@serve.ingress(noop_app)
+@serve.ingress()
 class Front:
     def __init__(self, one: Any, other: Any, size: int) -> None:
         self._leaves, self._text = (one, other), "x" * size
 
-    @noop_app.post("/noop")
-    async def noop(self, request: Request) -> dict[str, str]:
-        body = await request.json()
-        await asyncio.gather(*(leaf.rank.remote(body) for leaf in self._leaves))
-        return {"text": self._text}
+    def __serve_build_asgi_app__(self) -> FastAPI:
+        app = FastAPI()
+
+        @app.post("/noop")
+        async def noop(body: dict) -> dict:
+            await asyncio.gather(*(leaf.rank.remote(body) for leaf in self._leaves))
+            return {"text": self._text}
+
+        return app
 
 
 def main() -> None:
@@ -131,7 +132,7 @@ async def measure(url: str, questions: list[str], inside: float, given: argparse
         leaves = [Leaf.options(name=name).bind() for name in ("One", "Other")]
         serve.run(Front.bind(*leaves, size), name="noop", route_prefix="/beside")
         noop = poster("/beside/noop", lambda: {"query": next(asked), "k": K})
-        alone = {name: await one_at_a_time(client, send) for name, send in (("noop", noop), ("retrieve", retrieve))}
+        alone = await one_at_a_time(client, {"noop": noop, "retrieve": retrieve})
         serve.delete("noop")
         goal = inside + 1.3 * alone["noop"]
         inside_ms, noop_ms, ms = (seconds * 1e3 for seconds in (inside, alone["noop"], alone["retrieve"]))
@@ -149,16 +150,17 @@ async def measure(url: str, questions: list[str], inside: float, given: argparse
     return {"in_process_s": inside, "alone_s": alone, "steps": steps, "soak": soaked}
 
 
-async def one_at_a_time(client: httpx.AsyncClient, send: Send) -> float:
-    spent = []
-    for number in range(WARM_UP + ALONE):
-        start = time.perf_counter()
-        status = await send(client)
-        if status != 200:
-            raise SystemExit(f"A request alone got status {status}.")
-        if number >= WARM_UP:
-            spent.append(time.perf_counter() - start)
-    return float(np.median(spent))
+async def one_at_a_time(client: httpx.AsyncClient, kinds: dict[str, Send]) -> dict[str, float]:
+    """Median seconds of each kind of request; they take turns, so that a busy minute meets all of them."""
+    spent: dict[str, list[float]] = {name: [] for name in kinds}
+    for _ in range(WARM_UP + ALONE):
+        for name, send in kinds.items():
+            start = time.perf_counter()
+            status = await send(client)
+            if status != 200:
+                raise SystemExit(f"A request alone ({name}) got status {status}.")
+            spent[name].append(time.perf_counter() - start)
+    return {name: float(np.median(times[WARM_UP:])) for name, times in spent.items()}
 
 
 async def rising(client: httpx.AsyncClient, send: Send, seconds: float, most: int) -> list[dict[str, Any]]:

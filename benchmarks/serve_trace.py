@@ -33,7 +33,7 @@ SCALING = {
     "max_ongoing_requests": 4,
     "min_replicas": 0,
     "max_replicas": 3,
-    "upscale_delay_s": 10,
+    "upscale_delay_s": 15,
     "downscale_delay_s": 40,
     "cold_start_s": 20,
 }

@@ -26,8 +26,8 @@ from serve.reasoner import Reasoner
 from serve.reranker import Reranker
 from serve.sparse_scorer import SparseScorer
 
-LOOK_BACK_S = 10.0
-"""Of the load that decides how many replicas there are."""
+LOOK_BACK_S = 15.0
+"""Of the load that decides how many replicas there are; longer than the 10 s between two reports of it."""
 HEALTH_CHECK_PERIOD_S = 10.0
 HEALTH_CHECK_TIMEOUT_S = 60.0
 """A replica that is busy is not dead: long enough for a full batch on a slow machine."""

@@ -20,7 +20,7 @@ class DeploymentSettings(Group):
     max_replicas: Positive = 1
     max_ongoing_requests: Positive = 16
     max_queued_requests: Positive = 64
-    upscale_delay_s: Annotated[float, Field(ge=0)] = 15.0
+    upscale_delay_s: Annotated[float, Field(ge=0)] = 20.0
     """More replicas come when there has been more work than for those there are, for so long."""
     downscale_delay_s: Annotated[float, Field(ge=0)] = 300.0
     """A replica goes when there has been too little work for it, for so long."""

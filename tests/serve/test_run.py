@@ -88,9 +88,9 @@ def test_a_scorer_may_go_to_zero_and_starts_with_one():
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"upscale_delay_s": 3}, r"serve\.dense_scorer\.upscale_delay_s is 3; make it at least 10 s"),
+        ({"upscale_delay_s": 3}, r"serve\.dense_scorer\.upscale_delay_s is 3; make it at least 15 s"),
         ({"downscale_delay_s": 100}, r"serve\.dense_scorer\.downscale_delay_s is 100; make it at least 120 s"),
-        ({"downscale_delay_s": 9, "cold_start_s": 1}, r"at least 10 s"),
+        ({"downscale_delay_s": 9, "cold_start_s": 1}, r"at least 15 s"),
     ],
 )
 def test_replicas_do_not_go_sooner_than_they_come(given, said):
