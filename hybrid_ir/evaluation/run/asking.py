@@ -62,7 +62,8 @@ class Asker:
         async for event in loop.run(asked, retriever, index.reasoner, planned.settings.loop, build_id=index.build_id):
             answer = _heard(event, calls) or answer
         assert answer is not None  # noqa: S101 -- the loop ends with Finished
-        return row_of(planned.cell, question, answer, calls)
+        row = row_of(planned.cell, question, answer, calls)
+        return row if self._grid.answers else row.model_copy(update={"judged": False})
 
     def _with(self, settings: Settings) -> tuple[Index, FusedRetriever]:
         key = digest(settings.model_dump(mode="json", exclude={"loop", "job", "serve"}))
