@@ -10,12 +10,11 @@ from hybrid_ir.graph.partition_store import open_partition
 from hybrid_ir.graph.store import open_graph
 from hybrid_ir.index import layout, manifest
 from hybrid_ir.progress import Reporter
-from hybrid_ir.settings import BuildSettings, GraphSettings, JobSettings, Settings
+from hybrid_ir.settings import BuildSettings, GraphSettings, Settings
 from hybrid_ir.store import Store
-from ray_jobs.cluster import connected
 from ray_jobs.index import index, update
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.usefixtures("shared_ray")]
 
 QUIET = Reporter(quiet=True)
 FACTS = {
@@ -55,10 +54,9 @@ def test_partitions_and_clusters_give_the_graph_that_one_partition_and_all_pairs
         lines = [json.dumps({"id": i, "title": i.title(), "text": t}) + "\n" for i, t in facts.items()]
         (tmp_path / f"{name}.jsonl").write_text("".join(lines))
     plain, large = str(tmp_path / "plain"), str(tmp_path / "large")
-    with connected(JobSettings()):
-        index([str(tmp_path / "old.jsonl"), str(tmp_path / "new.jsonl")], plain, settings(), QUIET)
-        before = index([str(tmp_path / "old.jsonl")], large, settings(partitions=3, resolution_blocks_above=1), QUIET)
-        update(large, [str(tmp_path / "new.jsonl")], [], None, QUIET)
+    index([str(tmp_path / "old.jsonl"), str(tmp_path / "new.jsonl")], plain, settings(), QUIET)
+    before = index([str(tmp_path / "old.jsonl")], large, settings(partitions=3, resolution_blocks_above=1), QUIET)
+    update(large, [str(tmp_path / "new.jsonl")], [], None, QUIET)
     made, found = edges(large)
     one, expected = edges(plain)
     assert found == expected

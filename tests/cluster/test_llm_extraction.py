@@ -17,10 +17,9 @@ from hybrid_ir.index.replies import prompt_key
 from hybrid_ir.progress import Reporter
 from hybrid_ir.settings import JobSettings, Settings, StageResources
 from hybrid_ir.store import Store
-from ray_jobs.cluster import connected
 from ray_jobs.index import index
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600), pytest.mark.usefixtures("shared_ray")]
 
 QUIET = Reporter(quiet=True)
 DOCUMENTS = 40
@@ -34,12 +33,6 @@ def corpus(tmp_path_factory):
     rows = [{"id": f"n{i}", "text": f"Drug{i} inhibits enzyme E{i % 5}."} for i in range(DOCUMENTS)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return str(path)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cluster():
-    with connected(JobSettings()):
-        yield
 
 
 def settings(server, timeout_s=4, **changes):
@@ -182,7 +175,7 @@ def test_vllm_that_is_not_installed_is_named_before_anything_is_read(corpus, tmp
 def test_a_budget_stops_the_job_and_each_run_has_its_own(corpus, tmp_path):
     root, runs = tmp_path / "root", 0
     with FakeServer(good) as server:
-        capped = settings(server, timeout_s=120, max_calls=30)
+        capped = settings(server, timeout_s=120, max_calls=60)
         capped = capped.model_copy(update={"job": JobSettings(extract=StageResources(max_workers=2))})
         while True:
             runs += 1
@@ -192,8 +185,8 @@ def test_a_budget_stops_the_job_and_each_run_has_its_own(corpus, tmp_path):
                 break
             except Failed as error:
                 assert "max_calls" in str(error)  # noqa: PT017
-                assert len(server.log) - calls == 30
-        assert runs == 3
+                assert len(server.log) - calls == 60
+        assert runs == 2
         assert len(server.log) == 2 * DOCUMENTS
     chunks, triples, errors = state(root, made)
     assert (chunks, len(triples), errors) == (EVERY, DOCUMENTS, [])
