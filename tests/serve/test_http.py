@@ -267,13 +267,61 @@ def test_builds_change_over_under_load_and_a_damaged_one_does_not(client, servic
     assert becomes(old)
 
 
-def test_a_killed_scorer_costs_no_answer(client):
-    replica("DenseScorer").kill()
-    answer = Answer.model_validate(
-        client.post("/v1/answer", json={"question": QUESTION, "deadline_s": 6, "rounds": 1}).raise_for_status().json()
-    )
-    assert answer.degraded in ((), ("dense",))
-    assert answer.rounds[0].sub_answers[0].retrieval.evidence
+@pytest.mark.parametrize("name", ["DenseScorer", "Controller"])
+def test_a_replica_killed_under_load_costs_its_own_requests_at_most(client, service, name):
+    """Three ask all the time; a scorer's calls are made once more, a controller's requests in flight are lost."""
+    body = {"query": QUESTION, "k": 3}
+    by_paths = {}
+    for paths in (["graph", "dense"], ["graph"], ["dense"]):
+        found = client.post("/v1/retrieve", json={**body, "paths": paths}).raise_for_status().json()
+        by_paths[tuple(paths)] = [item["chunk"]["id"] for item in found["evidence"]]
+    lost: list[str] = []
+    served: list[tuple[tuple[str, ...], list[str]]] = []
+    stop = threading.Event()
+
+    def ask() -> None:
+        while not stop.is_set():
+            try:
+                response = client.post("/v1/retrieve", json=body, timeout=180)  # a replica may have to start
+            except httpx.TransportError as error:
+                lost.append(repr(error))
+                continue
+            if response.status_code != 200:
+                lost.append(response.text)
+                continue
+            found = response.json()
+            used = tuple(path for path in ("graph", "dense") if path not in found["degraded"])
+            served.append((used, [item["chunk"]["id"] for item in found["evidence"]]))
+
+    def another_than(pid: int) -> bool:
+        try:
+            return replica(name).pid != pid
+        except AssertionError:
+            return False
+
+    with ThreadPoolExecutor(3) as pool:
+        asking = [pool.submit(ask) for _ in range(3)]
+        try:
+            wait_for(lambda: len(served) >= 6)
+            victim = replica(name)
+            victim.kill()
+            wait_for(lambda: another_than(victim.pid))
+            count = len(served)
+            wait_for(lambda: len(served) >= count + 6 and all(len(used) == 2 for used, _ in served[-3:]))
+        finally:
+            stop.set()
+        for one in asking:
+            one.result()
+    assert len(lost) <= (3 if name == "Controller" else 0), lost
+    assert all(chunks == by_paths[used] for used, chunks in served)
+    assert client.get("/healthz").json()["build_id"] == service.build_id
+
+
+def wait_for(condition) -> None:
+    end = time.monotonic() + 180
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert condition()
 
 
 def test_a_scorer_that_hangs_is_left_behind_and_said(client):
