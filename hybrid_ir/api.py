@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -140,6 +141,31 @@ async def _last(events: AsyncGenerator[Event, None], on_event: Callable[[Event],
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end on a thread of its own: a notebook already has a running event loop on this one."""
+    """Run to the end on a thread of its own: a notebook already has a running event loop on this one.
+
+    Ctrl-C reaches this thread alone, so it is passed on: the work is cancelled, and its calls of a model with it.
+    """
+    loop = asyncio.new_event_loop()
+    task: asyncio.Task[T] | None = None
+
+    async def run() -> T:
+        nonlocal task
+        task = asyncio.current_task()
+        return await work
+
+    def cancel() -> None:
+        if task is not None:
+            task.cancel()
+
+    def to_the_end() -> T:
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            return runner.run(run())
+
     with ThreadPoolExecutor(1) as executor:
-        return executor.submit(asyncio.run, work).result()
+        future = executor.submit(to_the_end)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            with suppress(RuntimeError):  # it has ended meanwhile
+                loop.call_soon_threadsafe(cancel)
+            raise

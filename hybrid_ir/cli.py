@@ -61,6 +61,7 @@ EXTRAS = {
     "botocore": "s3",
 }
 """Which extra of this project brings a package that may be missing."""
+INTERRUPTED = 130
 
 
 @app.command()
@@ -198,9 +199,11 @@ def retrieve(
     import hybrid_ir
     from hybrid_ir import render
 
-    found, why = hybrid_ir.open(root, config).compare(
-        query, k, _paths(paths), entity or (), explain, filter_of(source, year_from, year_to, document)
-    )
+    wanted = filter_of(source, year_from, year_to, document)
+    opened = hybrid_ir.open(root, config)
+    found, why = opened.compare(query, k, _paths(paths), entity or (), explain, wanted)
+    if not found.chunks and (passes := opened.index.allowed(wanted)) is not None and not passes.any():
+        typer.echo(f"The filter lets no chunk through; see hybrid-ir inspect --root {root} --documents", err=True)
     if json_:
         compared = found.model_dump(mode="json")
         print_json({**compared.pop("retrieval"), "comparison": compared, "explanation": why})
@@ -260,9 +263,10 @@ def main() -> None:
             raise
         typer.echo(f"error: This needs the Python package {error.name}: pip install 'hybrid-ir[{extra}]'", err=True)
         sys.exit(2)
-    except KeyboardInterrupt:
-        typer.echo("Interrupted. Finished work is kept: the same command goes on.", err=True)
-        sys.exit(130)
+    except SystemExit as end:
+        if end.code == INTERRUPTED:  # typer makes this of Ctrl-C, without a word
+            typer.echo("Interrupted. A job keeps its finished work: the same command goes on.", err=True)
+        raise
     except BrokenPipeError:  # `hybrid-ir … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)

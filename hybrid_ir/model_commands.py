@@ -77,6 +77,10 @@ def check(config: Config = None, json_: AsJson = False) -> None:
     if json_:
         print_json({"models": len(found), "faults": wrong})
     if wrong:
-        raise Damaged(f"{'; '.join(wrong)}. Run hybrid-ir models fetch.")
+        raise Damaged(f"{'; '.join(wrong)}. Run hybrid-ir models fetch --config FILE.")
     if not json_:
-        typer.echo(f"{len(found)} models are there and whole.")
+        served = [model for model in found if model.state == "endpoint"]
+        here = len(found) - len(served)
+        typer.echo(f"{here} {'model is' if here == 1 else 'models are'} there and whole.")
+        for model in served:
+            typer.echo(f"Not asked: {model.name} at {model.where}")

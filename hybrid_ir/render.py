@@ -30,6 +30,8 @@ def explanation(found: Explanation) -> str:
 
 def _comparison(found: Comparison) -> Iterator[str]:
     yield from _links(found.retrieval, "")
+    if unlinked := [link.mention for link in found.retrieval.links if not link.entity]:
+        yield _cut(f"not in the graph: {', '.join(unlinked)}")
     if not found.chunks:
         yield "Nothing was found."
     else:
@@ -125,8 +127,11 @@ def _answer(found: Answer) -> Iterator[str]:
         f"reasoner: {found.reasoner}; build {found.build_id}; {len(found.rounds)} rounds "
         f"(stopped: {found.stopped}); {found.seconds:.2f} s"
     )
+    if found.stopped == "deadline":
+        there = "this is what was there by then" if found.rounds else "nothing was retrieved by then"
+        yield f"out of time: {there}; --deadline-s, or loop.deadline_s in the settings, gives more"
     if found.unread_replies:
-        yield f"unread: {found.unread_replies} of the model's replies could not be read"
+        yield f"unread: {found.unread_replies} of the model's replies could not be read; --trace FILE keeps them"
     if found.dropped_citations:
         yield f"dropped: {found.dropped_citations} citations of passages that were not in the evidence"
     if found.degraded:
@@ -142,7 +147,7 @@ def _headline(found: Answer) -> str:
     if found.choice is not None:
         support = "" if found.enough_evidence else " (weakly supported)"
         return f"{found.choice}. {found.question.options.get(found.choice, found.short)}{support}"
-    return found.short or "not enough evidence"
+    return found.short or ("none in time" if found.stopped == "deadline" else "not enough evidence")
 
 
 def _sub_answer(found: SubAnswer) -> Iterator[str]:

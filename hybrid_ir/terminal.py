@@ -29,6 +29,8 @@ def filter_of(
     sources: list[str] | None, year_from: int | None, year_to: int | None, documents: list[str] | None
 ) -> Filter | None:
     """The filter that the options name; None where there are none."""
+    if year_from is not None and year_to is not None and year_from > year_to:
+        raise BadInput(f"--year-from {year_from} is after --year-to {year_to}: no year is between them.")
     given = Filter(
         sources=tuple(sources or ()), year_from=year_from, year_to=year_to, document_ids=tuple(documents or ())
     )

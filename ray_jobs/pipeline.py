@@ -249,11 +249,13 @@ def _check_errors(plan: SegmentPlan, what: str, kind: str, results: Sequence[Sta
     reasons: list[str] = []
     for number in range(plan.shards):
         table = plan.store.read_table(layout.shard(plan.segment_id, kind, number))
-        reasons += [f"{row['source']}: {row['reason']}" for row in table.to_pylist()]
+        for source, reason in zip(table["source"].to_pylist(), table["reason"].to_pylist(), strict=True):
+            reasons.append(reason if source and source in reason else f"{source}: {reason}")
     first = "\n  ".join(sorted(reasons)[:5])
     more = f"\n  … and {len(reasons) - 5} more" if len(reasons) > 5 else ""
+    allowed = f" (build.max_error_share allows {plan.settings.max_error_share:.0%})" if good else ""
     summary = f"{errors} of {good + errors} {what} failed" if good else f"No {what[:-1]} could be used"
     raise BadInput(
-        f"{summary}; nothing was published. The reasons:\n  {first or 'no records in the files'}{more}\n"
+        f"{summary}{allowed}; nothing was published. The reasons:\n  {first or 'no records in the files'}{more}\n"
         f"What was done is kept for another try; to free it: hybrid-ir gc --root {plan.store.uri} --yes"
     )

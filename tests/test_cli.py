@@ -1,11 +1,19 @@
 """The front door: what scripts and people see, and what it says to bad input."""
 
+import asyncio
 import json
+import os
+import signal
+import socket
+import subprocess
 import sys
+import threading
+import time
 
 import pytest
 
 from hybrid_ir import cli
+from hybrid_ir.api import _run
 from hybrid_ir.errors import HybridIRError
 
 
@@ -56,6 +64,7 @@ def test_help_says_what_this_is_not(run):
         (["ask", "q", "--root", "ROOT", "--option", "A=x", "--option", "A=y"], "given twice"),
         (["ask", "q", "--url", "http://127.0.0.1:9"], "no service answers"),
         (["ask", "q", "--root", "ROOT", "--config", "nowhere.yaml"], "nowhere.yaml: no such settings file"),
+        (["retrieve", "q", "--root", "ROOT", "--year-from", "2010", "--year-to", "2000"], "no year is between"),
         (["index", "--corpus", "EMPTY", "--root", "ROOT"], "EMPTY"),
         (["index", "--corpus", "no-such-path", "--root", "ROOT"], "no-such-path"),
     ],
@@ -72,14 +81,71 @@ def test_errors_are_one_sentence_and_an_exit_code(run, tmp_path, arguments, sent
 
 
 @pytest.mark.parametrize(
-    "text", ["loop: {rounds: many}", "loop: {turns: 3}", "- a", "a: [", "build: {extractor: {kind: magic}}"]
+    ("text", "sentence"),
+    [
+        ("loop: {rounds: many}", "loop.rounds: "),
+        ("loop: {turns: 3}", "loop.turns: there is no such key"),
+        ("- a", "key: value"),
+        ("a: [", "not a readable YAML"),
+        ("build: {extractor: {kind: magic}}", "build.extractor: its kind is magic; it may be one of 'rules', 'llm'"),
+        ("reasoner: {prompts: {gaps: x}}", "reasoner: its key kind is missing"),
+        ("reasoner: {kind: llm}", "reasoner.llm: this key is missing"),
+        ("reasoner: {kind: llm, llm: {backend: openai, model: m}}", "reasoner.llm.base_url: this key is missing"),
+        ("reasoner: {kind: llm, llm: {backend: openai, model: m, base_url: u, key: k}}", "reasoner.llm.key: there is"),
+    ],
 )
-def test_a_bad_settings_file_names_the_field(run, tmp_path, text):
+def test_a_bad_settings_file_names_the_field(run, tmp_path, text, sentence):
     config = tmp_path / "c.yaml"
     config.write_text(text)
     code, _, err = run("ask", "q", "--root", tmp_path, "--config", config)
     assert code == 2
-    assert "c.yaml" in err
+    assert "c.yaml: " in err
+    assert sentence in err
+
+
+def test_checking_models_says_that_an_endpoint_is_not_asked(run, tmp_path):
+    config = tmp_path / "c.yaml"
+    config.write_text("reasoner: {kind: llm, llm: {backend: openai, model: m, base_url: 'http://h/v1'}}")
+    code, out, _ = run("models", "check", "--config", config)
+    assert code == 0
+    assert out == "1 model is there and whole.\nNot asked: m at http://h/v1\n"
+
+
+def test_ctrl_c_cancels_what_runs():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    ended = []
+
+    async def work():
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append(time.monotonic())
+
+    start = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            _run(work())
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert len(ended) == 1
+    assert time.monotonic() - start < 30
+
+
+def test_ctrl_c_is_said_and_has_its_exit_code():
+    # What a shell starts in the background ignores the signal.
+    handled = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        command = f"{handled}; from hybrid_ir.cli import main; main()"
+        asked = subprocess.Popen(
+            [sys.executable, "-c", command, "ask", "q", "--url", url], stderr=subprocess.PIPE, text=True
+        )
+        with silent.accept()[0]:
+            asked.send_signal(signal.SIGINT)
+            _, said = asked.communicate(timeout=60)
+    assert asked.returncode == 130
+    assert said.startswith("Interrupted.")
 
 
 @pytest.mark.slow
@@ -116,6 +182,12 @@ class TestOnTheSampleIndex:
         assert "graph, dense, sparse" in run("retrieve", "bats", "--root", sample_root, "--paths", "lexical")[2]
         code, out, _ = run("retrieve", "bats", "--root", sample_root, "--k", 100000, "--json")
         assert len(json.loads(out)["evidence"]) <= 200
+        code, out, err = run("retrieve", "bats", "--root", sample_root, "--year-from", 1900)  # the notes have none
+        assert code == 0
+        assert "Nothing was found." in out
+        assert "The filter lets no chunk through" in err
+        out = run("retrieve", "bats", "--root", sample_root, "--entity", "bats", "--entity", "no such thing")[1]
+        assert "not in the graph: no such thing" in out
 
     def test_inspect_and_verify(self, run, sample_root):
         code, out, _ = run("inspect", "--root", sample_root, "--json")

@@ -114,11 +114,14 @@ def _document(
             identity, path, f'{where}: field "{text_field}" is a JSON {kind}; expected a string or a list of strings.'
         )
     if text_field is None:
-        wanted = (
-            f'field "{fields["text"]}"' if "text" in fields else f"none of the fields {', '.join(_TEXTS)}, abstract"
+        names = [fields["text"]] if "text" in fields else [*_TEXTS, "abstract"]
+        if empty := [name for name in names if name in item]:
+            return read_error(identity, path, f'{where}: field "{empty[0]}" is empty.')
+        lacks = (
+            f'field "{names[0]}" is missing' if len(names) == 1 else f"none of the fields {', '.join(names)} is present"
         )
-        verb = "is missing" if "text" in fields else "is present"
-        return read_error(identity, path, f"{where}: {wanted} {verb}; name the text's field in reader.fields.")
+        hint = "name the text's field in build.reader.fields: {text: NAME}"
+        return read_error(identity, path, f"{where}: {lacks}; {hint}.")
     text = TextBuilder()
     abstract = _text(item.get("abstract")) or ""
     if text_field == "abstract":

@@ -201,7 +201,7 @@ class EndpointLLM:
             n_ctx = (props.get("default_generation_settings") or {}).get("n_ctx")
             if isinstance(n_ctx, int) and n_ctx > 0:
                 return n_ctx
-        listed, _ = await self._retried(lambda: self._transport.get(f"{self._transport.url}/models"))
+        listed, _ = await self._retried(lambda: self._transport.get(f"{self._transport.url}/models", keyed=True))
         models = listed.get("data") if isinstance(listed, dict) else None
         models = [model for model in models or [] if isinstance(model, dict)]
         mine = [model for model in models if model.get("id") == self._settings.model] or models[:1]
@@ -209,7 +209,10 @@ class EndpointLLM:
             for key in (*WINDOW_KEYS, "n_ctx", "n_ctx_train"):
                 if isinstance(about.get(key), int) and about[key] > 0:
                     return int(about[key])
-        raise BadInput(f"{self._who()} does not say how many tokens fit into it: set window in the settings.")
+        raise BadInput(
+            f"{self._who()} does not say how many tokens fit into it: "
+            "set window in the settings, beside base_url (window: 8192, say)."
+        )
 
 
 def _key(variable: str, base_url: str) -> str:

@@ -53,9 +53,12 @@ class Transport:
         self._trust_env = parts.hostname not in LOOPBACK  # a proxy does not reach this machine
         self._clients = PerLoop(self._new_client)
 
-    async def get(self, url: str) -> Any:
-        """The JSON at a URL; None where the server has none there, or not for us."""
-        return await self._ask("GET", url, None)
+    async def get(self, url: str, keyed: bool = False) -> Any:
+        """The JSON at a URL; None where the server has none there, or not for us.
+
+        ``keyed``: where every valid key may read it, so that a 401 is a wrong key and raises BadInput.
+        """
+        return await self._ask("GET", url, None, keyed)
 
     async def post(self, url: str, body: dict[str, Any]) -> Any:
         """As :meth:`get`."""
@@ -107,12 +110,14 @@ class Transport:
         if client is not None:
             await client.aclose()
 
-    async def _ask(self, method: str, url: str, body: dict[str, Any] | None) -> Any:
+    async def _ask(self, method: str, url: str, body: dict[str, Any] | None, keyed: bool = False) -> Any:
         try:
             response = await self._clients.get().request(method, url, json=body)
         except httpx.TransportError as error:
             raise Failure(_reason(error)) from error
-        if 400 <= response.status_code < 500 and response.status_code != httpx.codes.TOO_MANY_REQUESTS:
+        status = response.status_code
+        wrong_key = keyed and status == httpx.codes.UNAUTHORIZED
+        if 400 <= status < 500 and status != httpx.codes.TOO_MANY_REQUESTS and not wrong_key:
             return None
         self._check(response, response.text, body or {})
         try:

@@ -139,7 +139,8 @@ def read_trace(path: str | Path) -> Trace:
         # Not splitlines(): a reply may hold other separators, which JSON writes as they are.
         lines = [line for line in Path(path).read_text(encoding="utf-8").split("\n") if line]
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path}: cannot be read as a trace ({error}).") from error
+        reason = getattr(error, "strerror", None) or error
+        raise BadInput(f"{path}: cannot be read as a trace ({reason}).") from error
     if not lines:
         raise BadInput(f"{path}: is empty; a trace is written by hybrid-ir ask --trace FILE.")
     number = 1
@@ -150,8 +151,8 @@ def read_trace(path: str | Path) -> Trace:
             events.append(EVENT.validate_json(line))
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise BadInput(f"{path}: line {number} is no line of a trace ({where}: {first['msg']}).") from error
+        said = ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
+        raise BadInput(f"{path}: line {number} is no line of a trace ({said}).") from error
     return Trace(head=head, events=tuple(events))
 
 

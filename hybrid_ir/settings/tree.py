@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from hybrid_ir.errors import BadInput, NotFound
 from hybrid_ir.settings.build import BuildSettings
@@ -52,7 +53,7 @@ def load(path: str | Path, *over: str | Path) -> Settings:
     try:
         return Settings.model_validate(raw)
     except ValidationError as error:
-        lines = "; ".join(f"{'.'.join(map(str, e['loc']))}: {_reason(e['msg'])}" for e in error.errors())
+        lines = "; ".join(f"{_key(e['loc'], raw)}: {_reason(e)}" for e in error.errors())
         named = ", ".join(map(str, (path, *over)))
         raise BadInput(f"{named}: {lines}. The keys are those of hybrid_ir/settings/.") from error
 
@@ -79,5 +80,30 @@ def _laid_over(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _reason(message: str) -> str:
-    return "there is no such key" if message == "Extra inputs are not permitted" else message
+def _key(loc: tuple[int | str, ...], raw: Any) -> str:
+    """The key as it stands in the file: pydantic names the kind chosen (``reasoner.llm.llm.openai.key``) as well."""
+    names: list[str] = []
+    chosen = False
+    for step in loc:
+        if not chosen and isinstance(raw, dict) and step in (raw.get("kind"), raw.get("backend")):
+            chosen = True
+            continue
+        chosen = False
+        names.append(str(step))
+        raw = raw.get(step) if isinstance(raw, dict) else None
+    return ".".join(names)
+
+
+def _reason(error: ErrorDetails) -> str:
+    told = error.get("ctx", {})
+    name = str(told.get("discriminator", "")).strip("'")
+    match error["type"]:
+        case "extra_forbidden":
+            return "there is no such key"
+        case "missing":
+            return "this key is missing"
+        case "union_tag_not_found":
+            return f"its key {name} is missing"
+        case "union_tag_invalid":
+            return f"its {name} is {told['tag']}; it may be one of {told['expected_tags']}"
+    return error["msg"]

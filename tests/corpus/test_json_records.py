@@ -61,6 +61,9 @@ def test_field_map(read_file: Any) -> None:
     assert bad.subject == "10"
     assert "Line 2 of" in bad.reason
     assert 'field "body" is missing' in bad.reason
+    assert "build.reader.fields" in bad.reason
+    (empty,) = read_file("b.jsonl", lines({"uid": 11, "body": ""}), settings)
+    assert 'field "body" is empty' in empty.reason
 
 
 def test_array_single_object_and_concatenated_objects(read_file: Any) -> None:

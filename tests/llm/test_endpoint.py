@@ -291,6 +291,8 @@ def test_the_key_comes_from_its_variable_and_stands_in_no_error_and_no_log(monke
             monkeypatch.setenv("FAKE_KEY", "sk-wrong")
             with pytest.raises(BadInput, match="the key in FAKE_KEY"):
                 await client(server, api_key_env="FAKE_KEY").complete(ASK)
+            with pytest.raises(BadInput, match="refuses the key in FAKE_KEY"):
+                await client(server, api_key_env="FAKE_KEY").window()  # which is asked for before any call
             assert all(call.headers["authorization"] == f"Bearer {SECRET}" for call in server.log)
             assert "sk-" not in repr(llm) + str(vars(llm)["_settings"])
 

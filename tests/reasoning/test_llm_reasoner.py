@@ -302,6 +302,9 @@ def test_support_is_the_cosine_with_the_best_cited_sentence(word_encoder) -> Non
 def test_what_went_wrong_is_shown() -> None:
     shown = render.answer(ask(ScriptedLLM(but(final_open="?")), rounds=1))
     assert "unread: 2 of the model's replies could not be read" in shown
+    late = render.answer(ask(ScriptedLLM(but(decompose=Fault("hang"))), rounds=1, deadline_s=0.3))
+    assert "Answer: none in time" in late
+    assert "nothing was retrieved by then; --deadline-s" in late
 
 
 def test_a_question_that_does_not_fit_the_window_is_refused() -> None:

@@ -204,7 +204,11 @@ def test_files_that_are_no_trace(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     with pytest.raises(BadInput, match="cannot be read as a trace"):
         read_trace(path)
-    for text, part in (("", "is empty"), ("{}", "line 1 is no line of a trace"), ("not json\n", "line 1")):
+    for text, part in (
+        ("", "is empty"),
+        ("{}", "line 1 is no line of a trace"),
+        ("not json\n", r"trace \(Invalid JSON"),
+    ):
         path.write_text(text)
         with pytest.raises(BadInput, match=part):
             read_trace(path)
