@@ -57,6 +57,8 @@ def replay(
         else:
             unknown = f"; {done.unknown} prompts or queries are not in the trace" if done.unknown else ""
             typer.echo(f"The answer differs in: {', '.join(done.differences)}{unknown}.")
+            if done.cut_off:
+                typer.echo("The question was cut off by its deadline, which falls elsewhere in each run.")
     if not done.same:
         raise typer.Exit(1)
 

@@ -37,6 +37,8 @@ class Replayed:
     """The fields of the answer that are not as they were."""
     unknown: int
     """Prompts and queries that the trace does not know: something changed before them."""
+    cut_off: bool = False
+    """The traced question ended at its deadline; what a replay computes itself may end elsewhere."""
 
     @property
     def same(self) -> bool:
@@ -87,7 +89,7 @@ async def replay(
         _lasting(made.model_dump(mode="json")) for made in (without_texts(answer), without_texts(finished.answer))
     )
     differences = tuple(name for name in then if now.get(name) != then[name])
-    return Replayed(answer, differences, model.unknown + retriever.unknown)
+    return Replayed(answer, differences, model.unknown + retriever.unknown, cut_off)
 
 
 class RecordedLLM:

@@ -158,6 +158,7 @@ def test_a_question_cut_off_by_its_deadline_is_cut_off_again(
     assert isinstance(seen[-1], Finished)
     assert seen[-1].answer.stopped == "deadline"
     assert again(path).same
+    assert again(path).cut_off
 
 
 def test_a_failed_sub_question_fails_again(tmp_path: Path) -> None:
