@@ -21,7 +21,7 @@ class ExtractByEndpoint:
         self._plan, budget = given
         settings = self._plan.settings.extractor
         if not isinstance(settings, LLMExtractorSettings):
-            raise BadInput("extractor.kind is not llm.")
+            raise BadInput("build.extractor.kind is not llm.")
         self._extractor = LLMExtractor(settings, budget=budget)
 
     @reported

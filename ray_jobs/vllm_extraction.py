@@ -64,7 +64,7 @@ def ask_all(
             for _ in reporter.follow(f"ask, round {number}", asking, granted, unit="replies"):
                 pass
         if granted < total:
-            raise Failed(f"The budget of calls to the language model (extractor.max_calls) is spent. {KEPT}")
+            raise Failed(f"The budget of calls to the language model (build.extractor.max_calls) is spent. {KEPT}")
 
 
 def _shares(wanted: dict[int, int], granted: int) -> list[Row]:
@@ -112,8 +112,8 @@ def check_installed() -> None:
     found = importlib.util.find_spec("vllm")
     if found is None or found.origin is None:  # a folder of that name is no package
         raise BadInput(
-            "extractor.llm: backend vllm is not installed: pip install 'hybrid-ir[vllm]' on every node, or name an "
-            "endpoint: llm: {backend: openai, base_url: …}."
+            "build.extractor.llm: backend vllm is not installed: pip install 'hybrid-ir[vllm]' on every node, or name "
+            "an endpoint: llm: {backend: openai, base_url: …}."
         )
 
 

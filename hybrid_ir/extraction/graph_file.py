@@ -88,9 +88,9 @@ def file_hash(path: str) -> str:
             while block := stream.read(1 << 20):
                 digest.update(block)
     except FileNotFoundError:
-        raise NotFound(f"extractor.path: {path}: no such file.") from None
+        raise NotFound(f"build.extractor.path: {path}: no such file.") from None
     except OSError as error:
-        raise BadInput(f"extractor.path: {path}: cannot be read ({error}).") from error
+        raise BadInput(f"build.extractor.path: {path}: cannot be read ({error}).") from error
     return digest.hexdigest()
 
 
@@ -102,7 +102,9 @@ def read_graph(path: str, columns: Mapping[str, str]) -> GraphFile:
         BadInput: it is no file of triples, or most of it cannot be used; the row and field are named.
     """
     if unknown := sorted(set(columns) - set(USUAL)):
-        raise BadInput(f"extractor.columns: there is no field {unknown[0]!r}; the fields are: {', '.join(USUAL)}.")
+        raise BadInput(
+            f"build.extractor.columns: there is no field {unknown[0]!r}; the fields are: {', '.join(USUAL)}."
+        )
     graph = GraphFile(sha256=file_hash(path))
     fields = {ours: (columns[ours],) if ours in columns else usual for ours, usual in USUAL.items()}
     try:
@@ -130,7 +132,7 @@ def _report(graph: GraphFile, path: str) -> None:
     if not graph.used or graph.faults / (graph.used + graph.faults) > MAX_BAD_SHARE:
         raise BadInput(
             f"{path}: {graph.used} triples and entities can be used, {graph.faults} cannot. {first or 'It is empty'}. "
-            "Name the file's own fields in extractor.columns if they have other names."
+            "Name the file's own fields in build.extractor.columns if they have other names."
         )
     if graph.faults:
         log.warning("%s: %d entries are left out, %d are used. The first: %s", path, graph.faults, graph.used, first)
@@ -154,12 +156,12 @@ def _table(text: io.TextIOWrapper, path: str, head: bytes, fields: Mapping[str, 
         if not present & set(fields[ours]):
             raise BadInput(
                 f"{path}: the header row has no column {' or '.join(fields[ours])}; it has: "
-                f"{', '.join(sorted(present)) or 'none'}. Name the file's column for {ours} in extractor.columns."
+                f"{', '.join(sorted(present)) or 'none'}. Name the file's column for {ours} in build.extractor.columns."
             )
     if not any(present & set(fields[ours]) for ours in ("document", "chunk", "passage")):
         raise BadInput(
             f"{path}: no column says which document states a triple ({', '.join(fields['document'])}, or "
-            f"{', '.join(fields['chunk'])}); it has: {', '.join(sorted(present))}. Name it in extractor.columns."
+            f"{', '.join(fields['chunk'])}); it has: {', '.join(sorted(present))}. Name it in build.extractor.columns."
         )
     for row in reader:
         yield f"row {reader.line_num}", row

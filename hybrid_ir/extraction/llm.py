@@ -137,7 +137,7 @@ class LLMExtractor:
             return self._given
         if isinstance(self._settings.llm, VLLMSettings):
             raise BadInput(
-                "extractor.llm: vLLM runs inside the indexing job (hybrid-ir index, on a cluster with ray[llm]); "
+                "build.extractor.llm: vLLM runs inside the indexing job (hybrid-ir index, on a cluster with ray[llm]); "
                 "elsewhere name an endpoint: llm: {backend: openai, base_url: …}."
             )
         from hybrid_ir.llm.load import load

@@ -159,7 +159,7 @@ class Batch:
         if self._halted is not None:
             raise self._halted
         if not await self._budget.take():
-            raise Failed(f"The budget of calls to the language model (extractor.max_calls) is spent. {KEPT}")
+            raise Failed(f"The budget of calls to the language model (build.extractor.max_calls) is spent. {KEPT}")
         reply = await self._llm.complete(prompt)
         self._answered = True
         return reply

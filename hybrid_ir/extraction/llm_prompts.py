@@ -80,7 +80,9 @@ class Prompts:
         name = f"openie_{calls}"
         unknown = sorted(set(replaced or {}) - {"openie_two", "openie_one"})
         if unknown:
-            raise BadInput(f"extractor.prompts: {unknown[0]!r} is none of ours; ours are openie_two and openie_one.")
+            raise BadInput(
+                f"build.extractor.prompts: {unknown[0]!r} is none of ours; ours are openie_two and openie_one."
+            )
         self.first: Step = "entities" if calls == "two" else "both"
         text, where = _read(name, (replaced or {}).get(name))
         self._file = _parse(text, where, calls)
@@ -147,7 +149,7 @@ def _read(name: str, path: str | None) -> tuple[str, str]:
         file = resources.files("hybrid_ir.extraction") / "prompts" / f"{name}.yaml"
         return file.read_text(encoding="utf-8"), f"prompts/{name}.yaml"
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"extractor.prompts.{name}: {path or name} is not readable ({error}).") from error
+        raise BadInput(f"build.extractor.prompts.{name}: {path or name} is not readable ({error}).") from error
 
 
 def _parse(text: str, where: str, calls: str) -> PromptFile:

@@ -90,7 +90,7 @@ def write(store: Store, segment_id: str, shard: int, replies: Sequence[Said]) ->
 def _extractor(plan: SegmentPlan, said: SaidLLM) -> LLMExtractor:
     settings = plan.settings.extractor
     if not isinstance(settings, LLMExtractorSettings):
-        raise BadInput("extractor.kind is not llm.")
+        raise BadInput("build.extractor.kind is not llm.")
     return LLMExtractor(settings, said, Calls(None))
 
 
