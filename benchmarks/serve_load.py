@@ -20,6 +20,7 @@ import asyncio
 import itertools
 import json
 import os
+import re
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -222,10 +223,8 @@ def memory() -> dict[str, float]:
     for process in psutil.Process(os.getpid()).children(recursive=True):
         try:
             title = " ".join(process.cmdline())
-            name = (
-                title.partition("ServeReplica:")[2].split(":")[-1].split(".")[0] if "ServeReplica" in title else "Ray"
-            )
-            held[name] += process.memory_info().rss / 2**20
+            replica = re.search(r"ServeReplica:[^:]+:(\w+)", title)  # the title is padded, and ends in a method's name
+            held[replica[1] if replica else "Ray"] += process.memory_info().rss / 2**20
         except psutil.Error:
             continue
     return dict(held)
