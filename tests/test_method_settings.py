@@ -28,7 +28,7 @@ FLOWS = {
     "ablation_sparse": "single",
     "ablation_all_paths": "single",
     "plain_rrf": "single",
-    "ablation_text_iterated": "hybrid",
+    "text_iterated": "hybrid",
     "ablation_graph_iterated": "hybrid",
     "ablation_dense_iterated": "hybrid",
 }
@@ -45,7 +45,7 @@ PATHS = {
     "ablation_sparse": ("sparse",),
     "ablation_all_paths": ("graph", "dense", "sparse"),
     "plain_rrf": ("graph", "dense"),
-    "ablation_text_iterated": ("dense", "sparse"),
+    "text_iterated": ("dense", "sparse"),
     "ablation_graph_iterated": ("graph",),
     "ablation_dense_iterated": ("dense",),
 }

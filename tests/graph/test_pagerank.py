@@ -13,7 +13,7 @@ from hybrid_ir.graph.pagerank import PageRank
 from hybrid_ir.settings import GraphPathSettings, GraphSettings
 from hybrid_ir.store import Store
 
-SETTINGS = GraphPathSettings(iterations=200, tolerance=1e-9, meeting_share=0)
+SETTINGS = GraphPathSettings(iterations=200, tolerance=1e-9, meeting_share=0, exact_up_to_edges=10**9)
 
 
 def stored(tmp_path, triples, mentions, chunks, links=()):
