@@ -16,12 +16,15 @@ export RAY_USAGE_STATS_ENABLED ?= 0
 demo: $(READY)
 	$(BIN)/python examples/demo.py
 
+# Two processes; a file's tests stay in one of them, and files come in the order of tests/conftest.py.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
+
 test: check
-	$(BIN)/python -m pytest -q --durations=10 -m "not vllm"
+	$(PYTEST) --durations=10 -m "not vllm"
 
 # Without what starts a cluster or takes long.
 fast: $(READY)
-	$(BIN)/python -m pytest -q -m "not slow and not cluster"
+	$(PYTEST) -m "not slow and not cluster"
 
 check: $(READY)
 	$(BIN)/ruff check .

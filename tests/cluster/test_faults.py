@@ -15,15 +15,18 @@ from ray.cluster_utils import Cluster
 from hybrid_ir.errors import Failed
 from hybrid_ir.index import layout, manifest
 from hybrid_ir.progress import Reporter
-from hybrid_ir.settings import BuildSettings, JobSettings, Settings, StageResources
+from hybrid_ir.settings import JobSettings, Settings, StageResources
 from hybrid_ir.store import Store
 from ray_jobs import stages
-from ray_jobs.cluster import connected
 from ray_jobs.index import index
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+    pytest.mark.usefixtures("shared_ray"),
+]
 
-SETTINGS = Settings(build=BuildSettings(shards=4))
 QUIET = Reporter(quiet=True)
 TASKS, ACTORS = ("read", "chunk", "synonym_tile"), ("Extract", "Encode", "EncodeNames", "Neighbours")
 
@@ -68,6 +71,16 @@ def corpus(tmp_path_factory):
     return str(path)
 
 
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory):
+    """Triples from a file: workers die in the same stage, and are back without a parser to be loaded."""
+    path = tmp_path_factory.mktemp("graph") / "graph.csv"
+    lines = [f"n{i},drug{i},inhibits,enzyme e{i % 5}\n" for i in range(40)]
+    path.write_text("document_id,head,relation,tail\n" + "".join(lines))
+    extractor = {"kind": "imported", "path": str(path)}
+    return Settings.model_validate({"build": {"shards": 4, "extractor": extractor}})
+
+
 def files_of(root):
     store = Store(str(root))
     names = [n for n in store.files("builds") + store.files("segments") if "/report." not in n]
@@ -84,14 +97,13 @@ def assert_nothing_lost_or_twice(root, made):
 
 
 @pytest.fixture(scope="module")
-def undisturbed(corpus, tmp_path_factory):
+def undisturbed(corpus, settings, tmp_path_factory, shared_ray):
     root = tmp_path_factory.mktemp("undisturbed")
-    with connected(JobSettings()):
-        index([corpus], str(root), SETTINGS, QUIET)
+    assert index([corpus], str(root), settings, QUIET).counts.triples == 40
     return files_of(root)
 
 
-def test_a_worker_dies_in_every_stage_before_and_after_its_work(corpus, undisturbed, tmp_path, monkeypatch):
+def test_a_worker_dies_in_every_stage_before_and_after_its_work(corpus, settings, undisturbed, tmp_path, monkeypatch):
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
     deaths = tmp_path / "deaths"
     deaths.mkdir()
@@ -99,15 +111,14 @@ def test_a_worker_dies_in_every_stage_before_and_after_its_work(corpus, undistur
         monkeypatch.setattr(stages, name, mortal_task(getattr(stages, name), str(deaths)))
     for name in ACTORS:
         monkeypatch.setattr(stages, name, mortal_actor(getattr(stages, name), str(deaths)))
-    with connected(JobSettings()):
-        made = index([corpus], str(tmp_path / "root"), SETTINGS, QUIET)
+    made = index([corpus], str(tmp_path / "root"), settings, QUIET)
     expected = {f"{name}-{when}" for name in (*TASKS, *ACTORS) for when in ("before", "after")}
     assert {path.name for path in deaths.iterdir()} == expected
     assert_nothing_lost_or_twice(tmp_path / "root", made)
     assert files_of(tmp_path / "root") == undisturbed
 
 
-def test_a_worker_that_always_dies_ends_the_job_with_a_sentence(corpus, tmp_path, monkeypatch):
+def test_a_worker_that_always_dies_ends_the_job_with_a_sentence(corpus, settings, tmp_path, monkeypatch):
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
     def always(row, plan):
@@ -116,14 +127,34 @@ def test_a_worker_that_always_dies_ends_the_job_with_a_sentence(corpus, tmp_path
         os._exit(137)
 
     monkeypatch.setattr(stages, "chunk", always)
-    twice = SETTINGS.model_copy(update={"job": JobSettings(read=StageResources(max_retries=1))})
-    with connected(JobSettings()), pytest.raises(Failed, match="died more often than it is restarted"):
+    twice = settings.model_copy(update={"job": JobSettings(read=StageResources(max_retries=1))})
+    with pytest.raises(Failed, match="died more often than it is restarted"):
         index([corpus], str(tmp_path / "root"), twice, QUIET)
     assert manifest.current(Store(str(tmp_path / "root"))) is None
     assert 2 <= len((tmp_path / "tries").read_text().splitlines()) <= 2 * 4
 
 
-def test_a_node_is_lost_in_the_middle(corpus, undisturbed, tmp_path):
+def test_a_full_disk_ends_the_job_and_room_lets_it_go_on(corpus, settings, undisturbed, tmp_path):
+    root = tmp_path / "small-disk"
+    root.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=60k", "tmpfs", str(root)]
+    if subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("this machine does not let the test mount a small disk")
+    brief = settings.model_copy(update={"job": JobSettings(lease_s=5)})  # a full disk takes no release of a lease
+    try:
+        with pytest.raises(Failed, match="No space left on device"):
+            index([corpus], str(root), brief, QUIET)
+        assert manifest.current(Store(str(root))) is None
+        subprocess.run(["mount", "-o", "remount,size=50m", str(root)], check=True)
+        made = index([corpus], str(root), brief, QUIET, wait_s=30)
+        assert_nothing_lost_or_twice(root, made)
+        assert files_of(root) == undisturbed
+        assert not [path for path in Path(root).rglob(".*") if path.suffix != ".lock"]
+    finally:
+        subprocess.run(["umount", str(root)], check=True)
+
+
+def test_a_node_is_lost_in_the_middle(corpus, settings, undisturbed, tmp_path, no_ray):
     root = tmp_path / "root"
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": 80 * 2**20})
     try:
@@ -131,7 +162,7 @@ def test_a_node_is_lost_in_the_middle(corpus, undisturbed, tmp_path):
         ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
         cluster.wait_for_nodes()
         result = {}
-        job = threading.Thread(target=lambda: result.update(made=index([corpus], str(root), SETTINGS, QUIET)))
+        job = threading.Thread(target=lambda: result.update(made=index([corpus], str(root), settings, QUIET)))
         job.start()
         end = time.monotonic() + 300
         while not list(root.glob("segments/*/done/extract-*")):
@@ -146,24 +177,3 @@ def test_a_node_is_lost_in_the_middle(corpus, undisturbed, tmp_path):
     finally:
         ray.shutdown()
         cluster.shutdown()
-
-
-def test_a_full_disk_ends_the_job_and_room_lets_it_go_on(corpus, undisturbed, tmp_path):
-    root = tmp_path / "small-disk"
-    root.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=60k", "tmpfs", str(root)]
-    if subprocess.run(mount, check=False, capture_output=True).returncode:
-        pytest.skip("this machine does not let the test mount a small disk")
-    brief = SETTINGS.model_copy(update={"job": JobSettings(lease_s=5)})  # a full disk takes no release of a lease
-    try:
-        with connected(JobSettings()):
-            with pytest.raises(Failed, match="No space left on device"):
-                index([corpus], str(root), brief, QUIET)
-            assert manifest.current(Store(str(root))) is None
-            subprocess.run(["mount", "-o", "remount,size=50m", str(root)], check=True)
-            made = index([corpus], str(root), brief, QUIET, wait_s=30)
-            assert_nothing_lost_or_twice(root, made)
-            assert files_of(root) == undisturbed
-            assert not [path for path in Path(root).rglob(".*") if path.suffix != ".lock"]
-    finally:
-        subprocess.run(["umount", str(root)], check=True)
