@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ import ray
 import yaml
 from fake_llm import Fault
 from fake_server import FakeServer
+from killing import kill
 
 from hybrid_ir.evaluation.run import journal
 from hybrid_ir.evaluation.run import run as runs
@@ -25,20 +25,18 @@ from hybrid_ir.evaluation.sets.datasets import AnswerSet
 from hybrid_ir.evaluation.sets.question_sets import record
 from hybrid_ir.evaluation.sets.questions import GoldQuestion
 from hybrid_ir.progress import Reporter
-from hybrid_ir.settings import JobSettings, Settings
+from hybrid_ir.settings import Settings
 from ray_jobs import benchmark
-from ray_jobs.cluster import connected
 
-pytestmark = [pytest.mark.slow, pytest.mark.cluster, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.cluster,
+    pytest.mark.timeout(900),
+    pytest.mark.usefixtures("shared_ray"),
+]
 
 QUIET = Reporter(quiet=True)
 EXAMPLES = Path(__file__).parents[2] / "examples"
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    with connected(JobSettings()):
-        yield
 
 
 @pytest.fixture
@@ -52,7 +50,7 @@ def grid(tmp_path):
     return written
 
 
-def test_a_killed_run_goes_on_asks_nothing_twice_and_repeats_byte_for_byte(sample_root, grid, tmp_path, cluster):
+def test_a_killed_run_goes_on_asks_nothing_twice_and_repeats_byte_for_byte(sample_root, grid, tmp_path):
     killed, again = tmp_path / "killed", tmp_path / "again"
     given = ["--grid", grid(), "--root", sample_root, "--limit", "8"]
     command = [sys.executable, "-m", "ray_jobs.benchmark", *given, "--out", str(killed), "--workers", "1"]
@@ -64,8 +62,7 @@ def test_a_killed_run_goes_on_asks_nothing_twice_and_repeats_byte_for_byte(sampl
             assert time.monotonic() < end
             time.sleep(0.02)
     finally:
-        os.killpg(job.pid, signal.SIGKILL)
-        job.wait()
+        kill(job)
     with (killed / journal.NAME).open("ab") as file:
         file.write(b'{"cell": "torn')  # as if the kill had come within a line
     before = (killed / journal.NAME).read_bytes()
@@ -96,7 +93,7 @@ def says(prompt):
     return json.dumps({name: said[name] for name in fields})
 
 
-def test_a_throttled_model_answers_all_in_the_end(sample_root, grid, tmp_path, cluster):
+def test_a_throttled_model_answers_all_in_the_end(sample_root, grid, tmp_path):
     asked = 0
 
     def throttling(prompt):
@@ -135,7 +132,7 @@ class Mortal:
         return Row(cell=cell, id=asked.id, choice="A", strict=True, stopped="rounds").model_dump_json(), "", ""
 
 
-def test_workers_that_die_cost_no_question_and_the_one_at_fault_is_a_row(tmp_path, cluster, monkeypatch):
+def test_workers_that_die_cost_no_question_and_the_one_at_fault_is_a_row(tmp_path, monkeypatch):
     monkeypatch.setattr(benchmark, "Worker", Mortal)
     ids = [*(f"q{number}" for number in range(20)), "poison", *(f"r{number}" for number in range(10))]
     questions = tuple(GoldQuestion(id=i, question=i, options={"A": "x", "B": "y"}, answer="A") for i in ids)

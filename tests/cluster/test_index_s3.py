@@ -1,13 +1,12 @@
 """The indexing job with its root in an object store: the same build as in a folder, throttled or not."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import time
 
 import pytest
+from killing import kill
 from object_store import ObjectStore
 
 import hybrid_ir
@@ -27,7 +26,7 @@ TOPICS = ["Rabies virus", "Malaria", "Warfarin", "Metformin", "Amiodarone", "Lin
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
+def server(tmp_path_factory, no_ray):
     """An object store, and a Ray whose workers know where it is."""
     with ObjectStore() as server, pytest.MonkeyPatch.context() as patch:
         for name, value in server.environment(tmp_path_factory.mktemp("cache")).items():
@@ -101,10 +100,8 @@ def test_a_killed_job_frees_its_root_and_the_next_goes_on(server, corpus, whole,
             assert time.monotonic() < end
             time.sleep(0.1)
     finally:
-        os.killpg(job.pid, signal.SIGKILL)
-        job.wait()
+        kill(job)
     with pytest.raises(NotFound, match="no index"):
         manifest.read(store)
-    time.sleep(5)  # the workers of a killed driver end by themselves
     done = index([corpus], store.uri, SETTINGS, Reporter(quiet=True), wait_s=0)
     assert done == whole[1]
