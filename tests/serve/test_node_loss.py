@@ -34,7 +34,7 @@ def wait_for(condition, seconds: float = 240.0) -> None:
     assert condition()
 
 
-def test_a_lost_node_loses_no_request(sample_root):
+def test_a_lost_node_loses_no_request(sample_root, monkeypatch):
     # A node has room for one replica of the dense scorer; the first holds all else before there is a second.
     serving = {name: LIGHT for name in ("graph_scorer", "sparse_scorer", "reasoner", "controller")}
     serving["dense_scorer"] = {"num_cpus": 1.5, "min_replicas": 2, "max_replicas": 2, "max_ongoing_requests": 16}
@@ -43,6 +43,7 @@ def test_a_lost_node_loses_no_request(sample_root):
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "object_store_memory": MEMORY})
     started = {}
     try:
+        monkeypatch.setenv("RAY_ADDRESS", cluster.address)  # so that the port is Serve's to judge, which has it
         ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
         # Both nodes are this machine: the second one's proxy would share the port, and take its connections with it.
         serve.start(proxy_location="HeadOnly", http_options={"host": "127.0.0.1", "port": port})
