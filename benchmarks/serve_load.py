@@ -36,6 +36,7 @@ from machine import describe
 from ray import serve
 
 import hybrid_ir
+from hybrid_ir.api import HybridIR
 from hybrid_ir.settings import ServeSettings
 from serve.run import APPLICATION, run
 
@@ -82,15 +83,15 @@ def main() -> None:
     given = parser.parse_args()
     questions = [json.loads(line)["question"] for line in Path(given.queries).read_text("utf-8").splitlines() if line]
     print(describe(), flush=True)
-    inside = in_process(given.root, questions)
+    opened = hybrid_ir.open(given.root)
     kind = {"num_cpus": 0.2, "max_ongoing_requests": 16, "max_queued_requests": 32}
     parts = ["dense_scorer", "graph_scorer", "sparse_scorer", "reasoner", "controller"]
     parts += ["query_encoder"] if given.encoder else []
     served = ServeSettings.model_validate({"port": 0, **{name: kind for name in parts}})
-    settings = hybrid_ir.open(given.root).index.settings.model_copy(update={"serve": served})
+    settings = opened.index.settings.model_copy(update={"serve": served})
     running = run(given.root, settings)
     try:
-        found = asyncio.run(measure(running.url, questions, inside, given))
+        found = asyncio.run(measure(running.url, questions, opened, given))
     finally:
         running.close()
     if given.out:
@@ -100,21 +101,12 @@ def main() -> None:
         plot(folder, found)
 
 
-def in_process(root: str, questions: list[str]) -> float:
-    """Median seconds of the same retrieval without a service."""
-    opened = hybrid_ir.open(root)
-    for question in questions[:WARM_UP]:
-        opened.retrieve(question, K)
-    spent = []
-    for _, question in zip(range(ALONE), itertools.cycle(questions), strict=False):
-        start = time.perf_counter()
-        opened.retrieve(question, K)
-        spent.append(time.perf_counter() - start)
-    return float(np.median(spent))
-
-
-async def measure(url: str, questions: list[str], inside: float, given: argparse.Namespace) -> dict[str, Any]:
+async def measure(url: str, questions: list[str], opened: HybridIR, given: argparse.Namespace) -> dict[str, Any]:
     asked = itertools.cycle(questions)
+
+    async def here(client: httpx.AsyncClient) -> int:
+        await asyncio.to_thread(opened.retrieve, next(asked), K)
+        return 200
 
     def poster(path: str, body: Callable[[], dict[str, Any]]) -> Send:
         async def send(client: httpx.AsyncClient) -> int:
@@ -133,10 +125,10 @@ async def measure(url: str, questions: list[str], inside: float, given: argparse
         leaves = [Leaf.options(name=name).bind() for name in ("One", "Other")]
         serve.run(Front.bind(*leaves, size), name="noop", route_prefix="/beside")
         noop = poster("/beside/noop", lambda: {"query": next(asked), "k": K})
-        alone = await one_at_a_time(client, {"noop": noop, "retrieve": retrieve})
+        alone = await one_at_a_time(client, {"here": here, "noop": noop, "retrieve": retrieve})
         serve.delete("noop")
-        goal = inside + 1.3 * alone["noop"]
-        inside_ms, noop_ms, ms = (seconds * 1e3 for seconds in (inside, alone["noop"], alone["retrieve"]))
+        goal = alone["here"] + 1.3 * alone["noop"]
+        inside_ms, noop_ms, ms = (alone[name] * 1e3 for name in ("here", "noop", "retrieve"))
         print(f"\none at a time, median ms: in this process {inside_ms:.1f}, no-op over HTTP {noop_ms:.1f},")
         print(f"retrieval over HTTP {ms:.1f} (goal: at most {goal * 1e3:.1f})", flush=True)
         steps = {}
@@ -148,7 +140,7 @@ async def measure(url: str, questions: list[str], inside: float, given: argparse
             said = ", ".join(f"{size}: {count}" for size, count in sorted(sizes.items()))
             print(f"\nthe encoder's batches, by their requests: {said}", flush=True)
         soaked = await soak(client, retrieve, given.soak) if given.soak else []
-    return {"in_process_s": inside, "alone_s": alone, "steps": steps, "soak": soaked}
+    return {"alone_s": alone, "steps": steps, "soak": soaked}
 
 
 async def one_at_a_time(client: httpx.AsyncClient, kinds: dict[str, Send]) -> dict[str, float]:
