@@ -18,7 +18,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON."
 Paths = Annotated[str | None, typer.Option("--paths", help="Paths to use, by comma: graph,dense,sparse.")]
 
 Sources = Annotated[
-    list[str] | None, typer.Option("--source", help="Only from files that match this shell pattern; may be repeated.")
+    list[str] | None,
+    typer.Option("--source", help="Only from files whose whole path matches: '*/notes/*.md'; may be repeated."),
 ]
 YearFrom = Annotated[int | None, typer.Option("--year-from", help="Only from this year on; undated text drops out.")]
 YearTo = Annotated[int | None, typer.Option("--year-to", help="Only up to this year; undated text drops out.")]
