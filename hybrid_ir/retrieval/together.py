@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 Asked = TypeVar("Asked")
@@ -29,25 +29,30 @@ class Together(Generic[Asked, Found]):
         queue = self._queues.setdefault(loop, _Queue())
         future: asyncio.Future[Found] = loop.create_future()
         queue.waiting.append((asked, future))
-        if len(queue.running) < AT_ONCE:
-            task = loop.create_task(self._serve(queue))
-            queue.running.add(task)
-            task.add_done_callback(queue.running.discard)
+        if len(queue.serving) < AT_ONCE:
+            queue.serving.add(loop.create_task(self._serve(queue)))
         return await future
 
     async def _serve(self, queue: _Queue[Asked, Found]) -> None:
-        await asyncio.sleep(0)  # what was started with the first one is waiting by now
-        while queue.waiting:
-            some = [(asked, future) for asked, future in queue.waiting[: self._most] if not future.done()]
-            del queue.waiting[: self._most]
-            results = await asyncio.to_thread(self._results, [asked for asked, _ in some])
-            for (_, future), result in zip(some, results, strict=True):
-                if future.done():
-                    continue  # who asked has left
-                if isinstance(result, Exception):
-                    future.set_exception(result)
-                else:
-                    future.set_result(result)
+        try:
+            await asyncio.sleep(0)  # what was started with the first one is waiting by now
+            while queue.waiting:
+                await self._next(queue)
+        finally:
+            # In the same step in which nothing was waiting: who asks after it must find that nobody serves.
+            queue.serving.discard(cast("asyncio.Task[None]", asyncio.current_task()))
+
+    async def _next(self, queue: _Queue[Asked, Found]) -> None:
+        some = [(asked, future) for asked, future in queue.waiting[: self._most] if not future.done()]
+        del queue.waiting[: self._most]
+        results = await asyncio.to_thread(self._results, [asked for asked, _ in some])
+        for (_, future), result in zip(some, results, strict=True):
+            if future.done():
+                continue  # who asked has left
+            if isinstance(result, Exception):
+                future.set_exception(result)
+            else:
+                future.set_result(result)
 
     def _results(self, asked: Sequence[Asked]) -> list[Found | Exception]:
         if not asked:
@@ -65,4 +70,4 @@ class _Queue(Generic[Asked, Found]):
 
     def __init__(self) -> None:
         self.waiting: list[tuple[Asked, asyncio.Future[Found]]] = []
-        self.running: set[asyncio.Task[None]] = set()
+        self.serving: set[asyncio.Task[None]] = set()

@@ -1,4 +1,5 @@
 import asyncio
+import random
 import threading
 import time
 
@@ -56,6 +57,41 @@ def test_what_comes_while_all_threads_are_busy_is_asked_together(monkeypatch):
 
     assert asyncio.run(run()) == [2, 4, 6]
     assert call.calls == [[1], [2, 3]]
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_one_who_asks_again_and_again_is_answered_each_time(monkeypatch, at_once):
+    """The next question comes in the very step in which the last answer arrives."""
+    monkeypatch.setattr(together, "AT_ONCE", at_once)
+    path = Together(Doubled())
+
+    async def run():
+        async with asyncio.timeout(20):
+            return [await path.ask(one) for one in range(30)]
+
+    assert asyncio.run(run()) == [2 * one for one in range(30)]
+
+
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_many_who_ask_and_leave_at_random_are_all_answered(monkeypatch, at_once):
+    monkeypatch.setattr(together, "AT_ONCE", at_once)
+    path, draw = Together(Doubled(), most=3), random.Random(1)
+
+    async def one(number):
+        for step in range(10):
+            if draw.random() < 0.3:
+                await asyncio.sleep(draw.random() / 1000)
+            if draw.random() < 0.2:
+                task = asyncio.ensure_future(path.ask(step))
+                await asyncio.sleep(0)
+                task.cancel()
+            assert await path.ask(number + step) == 2 * (number + step)
+
+    async def run():
+        async with asyncio.timeout(20):
+            await asyncio.gather(*map(one, range(12)))
+
+    asyncio.run(run())
 
 
 def test_a_fault_of_one_is_not_the_others():
