@@ -20,6 +20,8 @@ from hybrid_ir.roles import PathRanking, Query
 from hybrid_ir.settings import Settings
 from serve.builds import Builds
 from serve.graph_audit import GraphAudit, audit_of
+from serve.grouped import together
+from serve.handles import call
 from serve.pinned import WARM_UP, longest_request_s
 from serve.query_encoder import encode_by
 
@@ -47,6 +49,7 @@ class GraphScorer:
             boundaries=[0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10],
             tag_keys=("queries",),
         )
+        self._owners = owners
         self._builds = Builds(root, settings, build_id, partial(_opened, encoder, owners), longest_request_s(settings))
 
     async def rank(self, build_id: str, query: Query, k: int) -> PathRanking:
@@ -67,6 +70,8 @@ class GraphScorer:
         return found
 
     async def ready(self, build_id: str) -> None:
+        """With its owners: a build that is coming is opened by their replicas too before it serves."""
+        await together([call(owner, "ready", build_id, who="graph owner") for owner in self._owners])
         await self._builds.get(build_id)
 
 

@@ -164,6 +164,7 @@ def _start_ray(settings: Settings, elsewhere: bool) -> None:
     kinds = [wanted.graph_scorer, *grouped, wanted.controller, wanted.reasoner]
     kinds += [wanted.reranker] if settings.rerank else []
     kinds += [wanted.query_encoder] if wanted.query_encoder else []
+    kinds += [wanted.graph_owner] * wanted.graph_owner.groups if wanted.graph_owner else []
     asked = sum(kind.num_cpus * max(kind.min_replicas, kind.max_replicas) for kind in kinds)
     asked += llm_cpus(settings)
     ray.init(

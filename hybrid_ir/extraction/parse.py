@@ -103,7 +103,7 @@ def _found(package: str) -> ModuleSpec:
         if (spec := util.find_spec(name)) is not None:
             return spec
     raise BadInput(
-        f"extractor.spacy_package: no package {package!r} is installed; install hybrid-ir[local], "
+        f"build.extractor.spacy_package: no package {package!r} is installed; install hybrid-ir[local], "
         "or name an installed spaCy pipeline package."
     )
 

@@ -134,7 +134,7 @@ def _folder(vocabulary: str) -> Path:
     spec = util.find_spec(package)  # finds without importing: the packages' own start takes seconds
     if spec is None or not spec.submodule_search_locations:
         raise BadInput(
-            f"extractor.vocabularies: {vocabulary} needs the package {package}; install hybrid-ir[local] "
+            f"build.extractor.vocabularies: {vocabulary} needs the package {package}; install hybrid-ir[local] "
             "or leave it out of the list."
         )
     return Path(next(iter(spec.submodule_search_locations)))

@@ -94,7 +94,9 @@ def check(vocabularies: Sequence[str]) -> None:
     """Raises BadInput where a name is none of a vocabulary."""
     for vocabulary in vocabularies:
         if vocabulary not in PACKAGES:
-            raise BadInput(f"extractor.vocabularies: unknown name {vocabulary!r}; choose from {', '.join(PACKAGES)}.")
+            raise BadInput(
+                f"build.extractor.vocabularies: unknown name {vocabulary!r}; choose from {', '.join(PACKAGES)}."
+            )
 
 
 def key_of(text: str) -> str:

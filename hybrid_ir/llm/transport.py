@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import AsyncGenerator
-from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,12 +18,6 @@ KEEP_ALIVE_S = 3.0
 """Shorter than the five seconds after which uvicorn, and so vLLM, closes an idle connection."""
 QUOTED_CHARS = 300
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-
-
-if find_spec("sniffio") is None:
-    # httpcore imports it several times a request, and Python looks through all folders for what is not there: measured,
-    # a fifth of a call's CPU.
-    sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]
 
 
 class Transport:

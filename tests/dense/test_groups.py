@@ -6,32 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_inverted import KINDS, clustered
+from test_inverted import KINDS, clustered, written
 
-from hybrid_ir.dense import training
 from hybrid_ir.dense.groups import DenseGroup, merged
-from hybrid_ir.dense.index import DenseIndex, Shard, write_shard
+from hybrid_ir.dense.index import DenseIndex
 from hybrid_ir.errors import BadInput, Conflict
 from hybrid_ir.index.shard_groups import ShardGroup
 from hybrid_ir.settings import DenseSettings
 from hybrid_ir.store import Store
 
 DEAD = np.arange(100, 400, 3)
-
-
-def written(store, folder, vectors, parts, settings, first=0):
-    """The shards of one segment."""
-    kind = training.kind_for(len(vectors), settings)
-    trained = None
-    if kind != "flat":
-        sample = vectors[training.sample_rows(len(vectors), settings)]
-        training.train(store, folder, sample, len(vectors), kind, settings)
-        trained = training.open_trained(store, folder)
-    shards = []
-    for number, rows in enumerate(np.array_split(np.arange(len(vectors)), parts)):
-        write_shard(store, f"{folder}/{number}.faiss", vectors[rows], np.arange(len(rows)), trained)
-        shards.append((Shard(f"{folder}/{number}.faiss", first + int(rows[0])), len(rows)))
-    return shards
 
 
 def grouped(store, shards, count, settings):

@@ -23,8 +23,8 @@ def clustered(rows, dimension=32, seed=0):
     return np.ascontiguousarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), np.float32)
 
 
-def opened(store, folder, vectors, parts, settings, dead=None):
-    """All vectors in shards of about equal size, which share what was trained."""
+def written(store, folder, vectors, parts, settings, first=0):
+    """(shard, rows) of the shards of one segment, of about equal size, which share what was trained."""
     kind = training.kind_for(len(vectors), settings)
     trained = None
     if kind != "flat":
@@ -35,8 +35,13 @@ def opened(store, folder, vectors, parts, settings, dead=None):
     for number, rows in enumerate(np.array_split(np.arange(len(vectors)), parts)):
         name = f"{folder}/shard-{number:05d}.faiss"
         write_shard(store, name, vectors[rows], np.arange(len(rows)), trained)
-        shards.append(Shard(name, int(rows[0])))
-    return DenseIndex(store, shards, dead, settings)
+        shards.append((Shard(name, first + int(rows[0])), len(rows)))
+    return shards
+
+
+def opened(store, folder, vectors, parts, settings, dead=None):
+    """All vectors as one index of several shards."""
+    return DenseIndex(store, [shard for shard, _ in written(store, folder, vectors, parts, settings)], dead, settings)
 
 
 def exact(queries, vectors, k, passes=None):

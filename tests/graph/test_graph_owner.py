@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 from ray import serve
-from test_gfm import owners_of, random_graph, small_network
+from test_gfm import small_network
+from test_gfm_bounded import owners_of, random_graph
 
 from hybrid_ir.errors import BadInput, Damaged
 from hybrid_ir.graph.gfm.background import compute
