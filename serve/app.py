@@ -84,8 +84,9 @@ def application(
     encoder = deployment(QueryEncoder, "query_encoder").bind(*pinned) if wanted.query_encoder else None
     owners = []
     if wanted.graph_owner:
-        from serve.graph_owner import GraphOwner  # torch-geometric belongs to an extra of its own
+        from serve.graph_owner import GraphOwner, check  # torch-geometric belongs to an extra of its own
 
+        check(settings)
         for group in groups_of(wanted.graph_owner):
             owners.append(deployment(GraphOwner, "graph_owner", group).bind(*pinned, group=group))
     graph = deployment(GraphScorer, "graph_scorer").bind(*pinned, encoder=encoder, owners=owners)

@@ -40,9 +40,6 @@ class GraphOwner:
     """The partitions of one group."""
 
     def __init__(self, root: str, build_id: str, settings: Settings, group: ShardGroup) -> None:
-        gfm = settings.graph_path.gfm
-        if settings.graph_path.scorer != "gfm" or gfm is None or gfm.mode != "bounded":
-            raise BadInput("serve.graph_owner owns partitions for graph_path: {scorer: gfm, gfm: {mode: bounded}}.")
         self._builds = Builds(root, settings, build_id, partial(_opened, group), longest_request_s(settings))
 
     async def ask(self, build_id: str, method: Method, *arguments: Any) -> Any:
@@ -52,6 +49,13 @@ class GraphOwner:
 
     async def ready(self, build_id: str) -> None:
         await self._builds.get(build_id)
+
+
+def check(settings: Settings) -> None:
+    """Raises BadInput where no scorer would ask an owner."""
+    gfm = settings.graph_path.gfm
+    if settings.graph_path.scorer != "gfm" or gfm is None or gfm.mode != "bounded":
+        raise BadInput("serve.graph_owner owns partitions for graph_path: {scorer: gfm, gfm: {mode: bounded}}.")
 
 
 def _opened(group: ShardGroup, index: Index) -> Owners:

@@ -19,7 +19,7 @@ from hybrid_ir.graph.gfm.owner import LocalOwners
 from hybrid_ir.graph.gfm.projection import Projected
 from hybrid_ir.index.shard_groups import ShardGroup
 from hybrid_ir.settings import Settings
-from serve.graph_owner import GraphOwner, HandleOwners
+from serve.graph_owner import HandleOwners, check
 
 CUTS = (40, 41, 150, 260)
 NODES = 300
@@ -78,4 +78,4 @@ def test_a_damaged_partition_is_named() -> None:
 
 def test_owners_are_for_the_bounded_scorer_alone() -> None:
     with pytest.raises(BadInput, match="mode: bounded"):
-        GraphOwner("root", "b1", Settings(), ShardGroup(0, 1))
+        check(Settings())
