@@ -17,6 +17,8 @@ hypothesis_settings.load_profile("patient")
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+# Ray lets its workers stand behind all else (15 by default); beside a second process of tests they would hardly run.
+os.environ.setdefault("RAY_worker_niceness", "0")
 
 PROJECT = Path(__file__).parent.parent
 

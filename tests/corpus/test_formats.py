@@ -23,7 +23,7 @@ JATS = b'<!DOCTYPE article [<!ENTITY a "b">]>\n<!-- > --><jats:article xmlns:jat
     ("name", "head", "expected"),
     [
         ("a.jsonl", LINES, "jsonl"),
-        ("a.jsonl.gz", gzip.compress(LINES), "jsonl"),
+        ("a.jsonl.gz", gzip.compress(LINES, mtime=0), "jsonl"),
         ("a.json", LINES, "jsonl"),
         ("a", LINES, "jsonl"),
         ("a.json", b'[{"id": 1}]', "json"),
@@ -35,7 +35,7 @@ JATS = b'<!DOCTYPE article [<!ENTITY a "b">]>\n<!-- > --><jats:article xmlns:jat
         ("README", b"Some text", "plain"),
         ("a.txt", b"\xff\xfeA\0 \0", "plain"),
         ("a.xml", PUBMED, "pubmed"),
-        ("a.XML.GZ", gzip.compress(PUBMED), "pubmed"),
+        ("a.XML.GZ", gzip.compress(PUBMED, mtime=0), "pubmed"),
         ("a.nxml", JATS, "jats"),
         ("a.xml", b"\xef\xbb\xbf<pmc-articleset><article/>", "jats"),
         ("a.xml", b"<!DOCTYPE collection SYSTEM 'BioC.dtd'><collection>", "bioc"),

@@ -77,7 +77,7 @@ def test_ranges_are_of_the_size_that_was_asked_and_divide_the_work(tmp_path, nam
 def test_what_can_only_be_read_from_its_beginning_stays_whole(tmp_path):
     lines = b'{"id": "1", "text": "X"}\n' * 50
     for name, data in {
-        "a.jsonl.gz": gzip.compress(lines, 0),
+        "a.jsonl.gz": gzip.compress(lines, 0, mtime=0),
         "a.json": b"[" + lines.replace(b"\n", b",\n") + b'{"text": "Y"}]',
         "a.xml": b"<PubmedArticleSet>\n" + b"<PubmedArticle/>\n" * 50 + b"</PubmedArticleSet>",
         "a.txt": b"A line.\n" * 50,

@@ -34,6 +34,8 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 CORPUS = Path(__file__).parents[2] / "examples" / "corpus"
 QUESTION = "A patient on warfarin gets fluconazole. Which enzyme does fluconazole inhibit?"
+DEADLINE_S = 150
+"""Long, as a busy machine may be slow and a late path is left out; who tests lateness gives a shorter one."""
 OTHERS = {"num_cpus": 0.2, "max_ongoing_requests": 64, "max_queued_requests": 64}
 SERVED = {
     "follow_s": 0.3,
@@ -79,7 +81,7 @@ def builds(root) -> list[str]:
 
 @pytest.fixture(scope="module")
 def service(root):
-    running = run(root, Settings.model_validate({"loop": {"deadline_s": 20}, "serve": SERVED}))
+    running = run(root, Settings.model_validate({"loop": {"deadline_s": DEADLINE_S}, "serve": SERVED}))
     yield running
     running.close()
     assert not ray.is_initialized()
@@ -87,7 +89,7 @@ def service(root):
 
 @pytest.fixture
 def client(service):
-    with httpx.Client(base_url=service.url, timeout=60, trust_env=False) as client:
+    with httpx.Client(base_url=service.url, timeout=180, trust_env=False) as client:
         yield client
     wait_until_ready(service)
 
@@ -202,7 +204,7 @@ def test_eight_at_a_time_get_the_same_answer(client):
 
     with ThreadPoolExecutor(8) as pool:
         answers = [Answer.model_validate(found) for found in pool.map(ask, range(8))]
-    assert not any(answer.degraded for answer in answers)
+    assert {answer.degraded for answer in answers} == {()}
     assert len({(a.short, a.statements, tuple(c.id for c in a.citations)) for a in answers}) == 1
 
 
@@ -282,7 +284,7 @@ def test_a_replica_killed_under_load_costs_its_own_requests_at_most(client, serv
     def ask() -> None:
         while not stop.is_set():
             try:
-                response = client.post("/v1/retrieve", json=body, timeout=180)  # a replica may have to start
+                response = client.post("/v1/retrieve", json=body)
             except httpx.TransportError as error:
                 lost.append(repr(error))
                 continue
@@ -326,10 +328,10 @@ def wait_for(condition) -> None:
 
 def test_a_scorer_that_hangs_is_left_behind_and_said(client):
     with stopped("DenseScorer"):
-        response = client.post("/v1/answer", json={"question": QUESTION, "deadline_s": 4, "rounds": 1})
+        response = client.post("/v1/answer", json={"question": QUESTION, "deadline_s": 12, "rounds": 1})
         answer = Answer.model_validate(response.raise_for_status().json())
         assert answer.degraded == ("dense",)
-        assert answer.seconds < 4.5
+        assert answer.seconds < 12.5
         ready = client.get("/readyz")
         assert (ready.status_code, ready.headers["retry-after"].isdigit()) == (503, True)
         assert "dense scorer" in ready.json()["error"]["message"]
@@ -365,7 +367,7 @@ def test_a_client_that_leaves_ends_the_work(client):
             client.post("/v1/retrieve", json={"query": "warfarin", "paths": ["dense"]}, timeout=2)
 
     def becomes(count: int) -> bool:
-        end = time.monotonic() + 5  # the deadline alone would end the work after 20 s
+        end = time.monotonic() + 5  # the deadline alone would end the work much later
         while ongoing() != count and time.monotonic() < end:
             time.sleep(0.05)
         return ongoing() == count

@@ -141,7 +141,7 @@ def test_a_model_that_hangs_holds_the_deadline_and_the_answer_says_so(url: str, 
             start = time.monotonic()
             body = {"question": QUESTION, "rounds": 1, "deadline_s": deadline_s}
             answer = httpx.post(f"{url}/v1/answer", json=body, timeout=30, trust_env=False)
-            assert time.monotonic() - start < deadline_s + 1
+            assert time.monotonic() - start < deadline_s + 2
             found = answer.raise_for_status().json()
             assert (found["stopped"], found["enough_evidence"], found["short"]) == ("deadline", False, "")
         end = time.monotonic() + 10
