@@ -71,7 +71,10 @@ def commands(indexer: Indexer, asking: Callable[[], Asking]) -> typer.Typer:
 
     @app.command()
     def score(
-        dataset: Annotated[str, typer.Option("--dataset", help="medqa, medmcqa, mmlu, pubmedqa, bioasq, or a .jsonl.")],
+        dataset: Annotated[
+            str,
+            typer.Option("--dataset", help="medqa, medmcqa, mmlu, pubmedqa, bioasq, or a file of questions."),
+        ],
         predictions: Annotated[
             Path, typer.Option("--predictions", help="A folder of MIRAGE's files, or JSON Lines of id and raw.")
         ],
@@ -86,10 +89,10 @@ def commands(indexer: Indexer, asking: Callable[[], Asking]) -> typer.Typer:
         """Score predictions that were made elsewhere: strictly, and as MIRAGE does."""
         from hybrid_ir.evaluation import predictions as made
         from hybrid_ir.evaluation import rescore
-        from hybrid_ir.evaluation.sets import datasets
+        from hybrid_ir.evaluation.sets import question_sets
 
-        folder = Path(dataset).parent if dataset.endswith(".jsonl") else _folder(data)
-        asked = datasets.load(dataset, folder, strict=strict)
+        folder = data or os.environ.get("HYBRID_IR_DATA")
+        asked = question_sets.load(dataset, folder, Path(), limit=None, strict=strict).with_options()
         asked = asked.distinct() if distinct else asked
         found = rescore.rescore(asked, made.read(predictions, [q.id for q in asked.questions], strict=strict))
         if out is not None:

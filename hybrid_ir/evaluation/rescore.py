@@ -14,6 +14,7 @@ from hybrid_ir.reasoning.parsing import mirage_choice, read_choice
 from hybrid_ir.records import Record
 
 SHOWN_CHARS = 200
+SHOWN = 10
 
 
 class Share(Record):
@@ -58,7 +59,9 @@ class Rescored(Record):
     by_subject: dict[str, Share]
     """Strict; empty where the set has no subjects."""
     unknown: tuple[str, ...]
+    """Ids of predictions that the set does not have."""
     problems: tuple[str, ...]
+    """What could not be used of the questions' file and of the predictions', each a sentence."""
     readings: tuple[Reading, ...]
 
 
@@ -82,7 +85,7 @@ def rescore(questions: AnswerSet, predictions: Predictions) -> Rescored:
         read_otherwise=sum(r.strict is not None and r.strict != r.compatible for r in readings),
         by_subject={subject: share(right[subject], asked[subject]) for subject in subjects},
         unknown=predictions.unknown,
-        problems=predictions.problems,
+        problems=(*questions.problems, *predictions.problems),
         readings=tuple(readings),
     )
 
@@ -103,14 +106,23 @@ def table(found: Rescored) -> str:
         (found.guessed_right, "right by MIRAGE's reading alone"),
         (found.read_otherwise, "read differently by the two"),
         (len(found.unknown), "predictions for ids that the set does not have, left out"),
-        (len(found.problems), "entries that cannot be used"),
+        (len(found.problems), "lines or entries that could not be used, of the questions and the predictions"),
     ]
     lines += [f"  {count:>6,} {what}" for count, what in counts if count]
     lines += [
         f"  {name or '(none)':<40}{one.mean:.3f}  {one.right}/{one.asked}" for name, one in found.by_subject.items()
     ]
-    lines += [f"  {problem}" for problem in found.problems[:5]]
+    if found.unknown:
+        lines.append(f"  not in the set: {_few(found.unknown, ', ')}")
+    if found.problems:
+        lines.append(f"  {_few(found.problems, chr(10) + '  ')}")
     return "\n".join(lines)
+
+
+def _few(said: tuple[str, ...], between: str) -> str:
+    """The first ones, and how many more there are."""
+    more = [f"and {len(said) - SHOWN:,} more"] if len(said) > SHOWN else []
+    return between.join((*said[:SHOWN], *more))
 
 
 def _reading(question: GoldQuestion, replies: tuple[str, ...]) -> Reading:

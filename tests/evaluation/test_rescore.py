@@ -9,7 +9,7 @@ from hybrid_ir.cli import app
 from hybrid_ir.errors import BadInput, NotFound
 from hybrid_ir.evaluation import predictions
 from hybrid_ir.evaluation.rescore import rescore, table
-from hybrid_ir.evaluation.sets import datasets
+from hybrid_ir.evaluation.sets import datasets, question_sets
 
 REPLIES = {
     "q1": ['{"step_by_step_thinking": "…", "answer_choice": "B"}'],
@@ -69,6 +69,42 @@ def test_equal_options_count_the_same_strictly_and_not_for_mirage(tmp_path):
     (tmp_path / "p.jsonl").write_text(json.dumps({"id": "q", "raw": "B"}), encoding="utf-8")
     found = rescore(datasets.read(tmp_path / "s.jsonl", "s"), predictions.read(tmp_path / "p.jsonl", ["q"]))
     assert (found.strict.right, found.compatible.right) == (1, 0)
+
+
+def test_what_cannot_be_used_on_either_side_is_told(tmp_path):
+    good = {"question": "?", "options": {"A": "Iron", "B": "Zinc"}, "answer": "A"}
+    odd = [{"id": "no"}, {**good, "id": "E", "answer": "E"}, *({**good, "id": f"q{n}"} for n in (1, 2, 1))]
+    (tmp_path / "s.jsonl").write_text("\n".join(map(json.dumps, odd)) + "\n{", encoding="utf-8")
+    replies = [{"id": f"q{n}", "raw": "A"} for n in range(1, 15)] + [{"id": "q1"}]
+    (tmp_path / "p.jsonl").write_text("\n".join(map(json.dumps, replies)), encoding="utf-8")
+    asked = question_sets.load(str(tmp_path / "s.jsonl"), None, tmp_path, limit=None, strict=False)
+    found = rescore(asked, predictions.read(tmp_path / "p.jsonl", [q.id for q in asked.questions]))
+    said = table(found)
+    for what in (
+        "line 1: the field 'question'",
+        "line 2: the answer 'E'",
+        "line 5: id 'q1'",
+        "line 6: not valid",
+        "p.jsonl",
+    ):
+        assert what in said
+    assert found.unknown == tuple(f"q{n}" for n in range(3, 15))
+    assert "not in the set: q3, q4" in said
+    assert "and 2 more" in said
+
+
+def test_open_questions_are_left_out_and_said(tmp_path):
+    rows = [
+        {"id": "open", "question": "?", "type": "open", "answer": "iron"},
+        {"id": "choice", "question": "?", "type": "choice", "options": {"A": "Iron", "B": "Zinc"}, "answer": "A"},
+    ]
+    (tmp_path / "s.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    asked = question_sets.load("s.jsonl", None, tmp_path, limit=None, strict=False).with_options()
+    assert [q.id for q in asked.questions] == ["choice"]
+    assert asked.problems == ("Left out: questions without options (1).",)
+    (tmp_path / "s.jsonl").write_text(json.dumps(rows[0]), encoding="utf-8")
+    with pytest.raises(BadInput, match="s has open questions alone"):
+        question_sets.load("s.jsonl", None, tmp_path, limit=None, strict=False).with_options()
 
 
 def test_odd_entries_are_named_and_cost_no_other(lines):

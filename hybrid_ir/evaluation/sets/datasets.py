@@ -50,6 +50,16 @@ class AnswerSet:
         gone = {repeat for repeat, _ in self.repeats}
         return replace(self, questions=tuple(q for q in self.questions if q.id not in gone), repeats=())
 
+    def with_options(self) -> AnswerSet:
+        """Without open questions, which a letter cannot answer; BadInput where nothing is left."""
+        chosen = tuple(q for q in self.questions if q.options)
+        if not chosen:
+            raise BadInput(f"{self.name} has open questions alone; only answers to questions with options are scored.")
+        if len(chosen) == len(self.questions):
+            return self
+        said = f"Left out: questions without options ({len(self.questions) - len(chosen)})."
+        return replace(self, questions=chosen, problems=(*self.problems, said))
+
     def limited(self, questions: int | None) -> AnswerSet:
         """``questions`` of them, evenly spread over the set, so that a part has every subject."""
         if questions is None or questions >= len(self.questions):
