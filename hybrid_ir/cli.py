@@ -88,12 +88,16 @@ def index(
     if not paths:
         raise BadInput("Name the corpus: hybrid-ir index --corpus PATH --root ROOT")
     if dry_run:
-        expected = run_dry(paths, settings, reporter).model_dump()
+        expected = run_dry(paths, settings, reporter)
         if json_:
-            print_json(expected)
+            print_json(expected.model_dump())
             return
-        for name, value in expected.items():
+        for name, value in expected.model_dump(exclude={"reasons"}).items():
             typer.echo(f"  {name.replace('_', ' '):<18} {value:>16,}")
+        for reason in expected.reasons:
+            typer.echo(f"Cannot be used: {reason}")
+        if expected.errors > len(expected.reasons):
+            typer.echo(f"… and {expected.errors - len(expected.reasons):,} more.")
         typer.echo("Seconds are of one worker on this machine. Nothing was written.")
         return
     done = run_index(paths, root, settings, reporter, wait)

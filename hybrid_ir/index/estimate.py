@@ -15,6 +15,8 @@ from hybrid_ir.settings.llm import VLLMSettings
 
 SAMPLE = 48
 """Chunks that the models are tried on: a few seconds on one core."""
+SHOWN = 10
+"""Errors whose reasons are told; an index lists all."""
 CHARS_PER_TOKEN = 4.0
 
 
@@ -25,6 +27,8 @@ class Part(Record):
     chunks: int
     characters: int
     errors: int
+    reasons: tuple[str, ...]
+    """Of the first errors, each a sentence."""
     sample: tuple[Chunk, ...]
     """Evenly spread."""
 
@@ -35,6 +39,8 @@ class Estimate(Record):
     documents: int
     chunks: int
     errors: int
+    reasons: tuple[str, ...] = ()
+    """What could not be used and why: the first ``SHOWN`` errors."""
     triples: int
     entities: int
     """An upper bound: names met again later count once more."""
@@ -50,12 +56,16 @@ class Estimate(Record):
 def survey(files: Sequence[SourceFile], settings: BuildSettings) -> Part:
     """Read and chunk; nothing is written."""
     documents = chunks = characters = errors = 0
+    reasons: list[str] = []
     kept: list[Chunk] = []
     step = 1
     for file in files:
         for record in read(file, settings.reader):
             if isinstance(record, ErrorRecord):
                 errors += 1
+                if len(reasons) < SHOWN:
+                    named = record.subject in record.reason
+                    reasons.append(record.reason if named else f"{record.subject}: {record.reason}")
             elif isinstance(record, Document):
                 documents += 1
                 for piece in chunk(record, settings.chunker):
@@ -65,7 +75,14 @@ def survey(files: Sequence[SourceFile], settings: BuildSettings) -> Part:
                             kept, step = kept[::2], step * 2
                     chunks += 1
                     characters += len(piece.text)
-    return Part(documents=documents, chunks=chunks, characters=characters, errors=errors, sample=tuple(kept))
+    return Part(
+        documents=documents,
+        chunks=chunks,
+        characters=characters,
+        errors=errors,
+        reasons=tuple(reasons),
+        sample=tuple(kept),
+    )
 
 
 def estimate(parts: Iterable[Part], settings: BuildSettings, extractor: Extractor, encoder: Encoder) -> Estimate:
@@ -83,9 +100,10 @@ def estimate(parts: Iterable[Part], settings: BuildSettings, extractor: Extracto
     chunks = sum(part.chunks for part in parts)
     pool = [piece for part in parts for piece in part.sample]
     sample = pool[:: max(1, len(pool) // SAMPLE)][:SAMPLE]
+    errors = sum(part.errors for part in parts)
+    reasons = tuple(reason for part in parts for reason in part.reasons)[:SHOWN]
     if not sample:
-        errors = sum(part.errors for part in parts)
-        return Estimate.model_validate(dict.fromkeys(Estimate.model_fields, 0) | {"errors": errors})
+        return Estimate.model_validate(dict.fromkeys(Estimate.model_fields, 0) | {"errors": errors, "reasons": reasons})
     extractor.extract(sample[:1])  # what is loaded at the first call is start-up
     encoder.encode_passages([""], [sample[0].text])
     start = time.monotonic()
@@ -105,7 +123,8 @@ def estimate(parts: Iterable[Part], settings: BuildSettings, extractor: Extracto
     return Estimate(
         documents=sum(part.documents for part in parts),
         chunks=chunks,
-        errors=sum(part.errors for part in parts),
+        errors=errors,
+        reasons=reasons,
         triples=round(triples),
         entities=round(entities),
         extract_seconds=round(extract_seconds * chunks, 1),

@@ -55,3 +55,15 @@ def test_a_language_model_is_counted_in_calls_and_tokens(tmp_path, word_encoder)
 def test_an_empty_corpus_is_an_estimate_of_nothing(tmp_path, word_encoder):
     found = estimate([survey(corpus(tmp_path, 0), BuildSettings())], BuildSettings(), OneTriple(), word_encoder())
     assert (found.chunks, found.errors, found.bytes) == (0, 1, 0)
+    assert len(found.reasons) == 1
+    assert "c.jsonl" in found.reasons[0]
+    assert "Line 1 " in found.reasons[0]
+
+
+def test_the_first_reasons_are_told_and_all_errors_counted(tmp_path, word_encoder):
+    path = tmp_path / "c.jsonl"
+    path.write_text('{"id": "d", "text": "Text."}\n' + "{bad\n" * 15)
+    part = survey([SourceFile(path=str(path), size=path.stat().st_size)], BuildSettings())
+    found = estimate([part, part], BuildSettings(), OneTriple(), word_encoder())
+    assert (found.errors, len(found.reasons)) == (30, 10)
+    assert "Line 2 " in found.reasons[0]
