@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,17 @@ from hybrid_ir.corpus.discover import discover
 from hybrid_ir.corpus.ranges import look
 from hybrid_ir.corpus.source import FileRange
 from hybrid_ir.errors import BadInput
+from hybrid_ir.extraction.imported import ImportedExtractor
 from hybrid_ir.extraction.load import load as load_extractor
 from hybrid_ir.index import manifest, shard
 from hybrid_ir.index.manifest import Fingerprints
 from hybrid_ir.progress import Reporter
 from hybrid_ir.records import SourceFile
-from hybrid_ir.settings import BuildSettings
+from hybrid_ir.settings import BuildSettings, ImportedExtractorSettings
 from hybrid_ir.sparse import analyzer
+
+log = logging.getLogger(__name__)
+STRANGERS, STRANGER_CHARS = 5, 80
 
 
 def corpus_files(corpus: Sequence[str], root: str | None = None) -> list[SourceFile]:
@@ -52,6 +57,19 @@ def look_at(
         contents.append((file.path, content))
         ranges += parts
     return contents, ranges
+
+
+def warn_of_strangers(plan: shard.SegmentPlan) -> None:
+    """Name what an imported graph has triples for and the corpus does not hold: they are in no graph."""
+    settings = plan.settings.extractor
+    if not isinstance(settings, ImportedExtractorSettings):
+        return
+    shards = (shard.load_chunks(plan, number) for number in range(plan.shards))
+    strangers = ImportedExtractor(settings).strangers(shards)
+    if strangers:
+        named = ", ".join(repr(one[:STRANGER_CHARS]) for one in strangers[:STRANGERS])
+        more = f" and {len(strangers) - STRANGERS:,} more" if len(strangers) > STRANGERS else ""
+        log.warning("%s: its triples for %s%s are left out: the corpus does not hold them.", settings.path, named, more)
 
 
 def segment_id_of(contents: Sequence[tuple[str, str]], build: BuildSettings, fingerprints: Fingerprints) -> str:

@@ -32,7 +32,7 @@ from hybrid_ir.settings import BuildSettings, LLMExtractorSettings, Settings
 from hybrid_ir.store import Store
 from ray_jobs import stages
 from ray_jobs.cluster import connected
-from ray_jobs.given import corpus_files, fingerprints_of, look_at, segment_id_of
+from ray_jobs.given import corpus_files, fingerprints_of, look_at, segment_id_of, warn_of_strangers
 from ray_jobs.pipeline import (
     Work,
     make_build,
@@ -69,6 +69,7 @@ def index(corpus: Sequence[str], root: str, settings: Settings, reporter: Report
             return made
         segment_plan = SegmentPlan(store, segment_id, shard_count(build, files), build)
         segment = make_segment(segment_plan, ranges, settings.job, reporter, work)
+        warn_of_strangers(segment_plan)
         plan = BuildPlan(store, build_id, build, (light(segment),))
         made = make_build(plan, [segment], fingerprints, settings.job, reporter, work)
         write_report(plan, made, time.monotonic() - start, reporter, work)

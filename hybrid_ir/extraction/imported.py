@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Protocol
 
@@ -63,20 +63,30 @@ class ImportedExtractor:
         known = False
         for pieces in documents.values():
             pieces = sorted(pieces, key=lambda piece: piece.position)
-            for piece in pieces:
-                own = [self._graph.chunks.get(piece.id), self._by_text(piece.title, piece.text, len(pieces) > 1)]
-                entries[piece.id] += [entry for entry in own if entry is not None]
-                known = known or bool(entries[piece.id])
-            whole = [self._graph.documents.get(pieces[0].document_id)]
-            whole.append(self._by_text(pieces[0].title, " ".join(piece.text for piece in pieces), True))
-            for entry in whole:
-                if entry is not None:
-                    known = True
-                    for piece, part in _divided(entry, pieces):
-                        entries[piece.id].append(part)
+            for owner, by, key in self._held(pieces):
+                known = True
+                parts = _divided(by[key], pieces) if owner is None else [(owner, by[key])]
+                for piece, part in parts:
+                    entries[piece.id].append(part)
         if chunks and not known:
             return [self._stranger(chunk) for chunk in chunks]
         return [_extraction(chunk, entries[chunk.id]) for chunk in chunks]
+
+    def strangers(self, chunks: Iterable[Sequence[Chunk]]) -> list[str]:
+        """Ids and passages' texts that the file has triples for and a corpus does not hold, sorted.
+
+        ``chunks``: the corpus by shards, all of a document's in one.
+        """
+        maps = (self._graph.chunks, self._graph.documents, self._graph.passages)
+        left = {id(by): set(by) for by in maps}
+        for shard in chunks:
+            documents: dict[str, list[Chunk]] = defaultdict(list)
+            for chunk in shard:
+                documents[chunk.document_id].append(chunk)
+            for pieces in documents.values():
+                for _, by, key in self._held(sorted(pieces, key=lambda piece: piece.position)):
+                    left[id(by)].discard(key)
+        return [key for by in maps for key in sorted(left[id(by)])]
 
     def mentions(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
         """Spans of each text that are names of the graph, what the rules find, or both (a setting).
@@ -109,11 +119,22 @@ class ImportedExtractor:
 
         return RuleExtractor(self._settings.rules)
 
-    def _by_text(self, title: str, text: str, wanted: bool) -> Entry | None:
-        if not wanted:
-            return None
-        passages = self._graph.passages
-        return passages.get(folded(f"{title} {text}")) or passages.get(folded(text))
+    def _held(self, pieces: Sequence[Chunk]) -> Iterator[tuple[Chunk | None, dict[str, Entry], str]]:
+        """What the file has for one document, given by its chunks in order.
+
+        (the chunk it is for, None: the document; one of the file's maps; the key there)
+        """
+        graph = self._graph
+        asked: list[tuple[Chunk | None, dict[str, Entry], tuple[str, ...]]] = []
+        for piece in pieces:
+            asked.append((piece, graph.chunks, (piece.id,)))
+            if len(pieces) > 1:
+                asked.append((piece, graph.passages, _passages(piece.title, piece.text)))
+        asked.append((None, graph.documents, (pieces[0].document_id,)))
+        asked.append((None, graph.passages, _passages(pieces[0].title, " ".join(piece.text for piece in pieces))))
+        for owner, by, keys in asked:
+            if (key := next((key for key in keys if key in by), None)) is not None:
+                yield owner, by, key
 
     def _stranger(self, chunk: Chunk) -> str:
         keys = [next(iter(by)) for by in (self._graph.chunks, self._graph.documents, self._graph.passages) if by]
@@ -127,6 +148,11 @@ def _within(name: str, names: Sequence[str]) -> bool:
     """Whether a name says nothing beside names found already."""
     words = set(name.lower().split())
     return any(words <= set(other.lower().split()) for other in names)
+
+
+def _passages(title: str, text: str) -> tuple[str, str]:
+    """The forms in which a file may hold a passage: with its title before it, or without."""
+    return folded(f"{title} {text}"), folded(text)
 
 
 def _divided(entry: Entry, pieces: Sequence[Chunk]) -> list[tuple[Chunk, Entry]]:

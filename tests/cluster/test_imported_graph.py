@@ -23,13 +23,14 @@ def document(path, identity, text):
     return str(path)
 
 
-def test_a_graph_is_imported_and_grows(tmp_path):
+def test_a_graph_is_imported_and_grows(tmp_path, caplog):
     root, graph = str(tmp_path / "root"), tmp_path / "graph.csv"
     first = "pmid,head,relation,tail\n1,Desmodus rotundus,carries,lyssavirus\n"
-    graph.write_text(first)
+    graph.write_text(first + "7,kissing bug,carries,trypanosoma\n")
     corpus = document(tmp_path / "a.jsonl", "1", "Vampire bats carry it.")
     made = index([corpus], root, settings(graph), QUIET)
     assert made.counts.triples == 1
+    assert "its triples for '7' are left out: the corpus does not hold them." in caplog.text
     assert index([corpus], root, settings(graph), QUIET).build_id == made.build_id
 
     graph.unlink()

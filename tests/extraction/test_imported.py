@@ -64,6 +64,25 @@ def test_every_form_gives_the_same_triples(tmp_path, name, packed):
     assert set(found.mentions) >= {"bat", "rabies virus"}
 
 
+def test_what_the_corpus_does_not_hold_is_named(tmp_path):
+    rows = [
+        {"document_id": "d", "triples": [BATS]},
+        {"document_id": "gone", "triples": [BATS]},
+        {"chunk_id": "two#1", "triples": [BATS]},
+        {"chunk_id": "two#2", "triples": [BATS]},
+        {"passage": "Bats One half.", "triples": [BATS]},
+        {"passage": "One half. The other half.", "triples": [BATS]},
+        {"passage": "Neither   HALF.", "triples": [BATS]},
+    ]
+    path = tmp_path / "g.json"
+    path.write_text(json.dumps(rows))
+    two = [chunk("two", "One half.", 0, "Bats"), chunk("two", "The other half.", 1, "Bats")]
+    found = extractor(path).strangers([[chunk("d", "Bats.")], [two[1], two[0]]])
+    assert found == ["two#2", "gone", "neither half."]
+    passages = ["bats one half.", "neither half.", "one half. the other half."]
+    assert extractor(path).strangers([]) == ["two#1", "two#2", "d", "gone", *passages]
+
+
 def test_bad_entries_are_left_out_and_the_first_is_named(tmp_path, caplog):
     path = tmp_path / "g.json"
     facts = [list(BATS), ["a", "b"], ["a", "b", "c", "d"], ["", "is", "x"], "no", ["x", "is", None]]
