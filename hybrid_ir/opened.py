@@ -97,8 +97,12 @@ class Index:
         return other
 
     def share_parts(self, other: Index) -> None:
-        """Use what another opening of the same build has loaded, where it depends on the build alone."""
-        for part in _OF_BUILD:
+        """Use what another opening of the same build has loaded, where it depends on the build alone.
+
+        The reasoner too, where its settings are the same: it keeps what it has encoded.
+        """
+        same = self.settings.reasoner == other.settings.reasoner
+        for part in (*_OF_BUILD, "reasoner") if same else _OF_BUILD:
             if part in other.__dict__:
                 self.__dict__.setdefault(part, other.__dict__[part])
 

@@ -49,7 +49,7 @@ def made(folder, run, rows):
 
 
 def rows_of(run, right=lambda planned, question: True):
-    return [row(one, question, right(one, question), ("d1",)) for one, question in run.todo()]
+    return [row(one, question, right(one, question), ("d1",)) for one, question in run.all()]
 
 
 def test_the_page_holds_everything_and_escapes_what_others_wrote(tmp_path):

@@ -138,10 +138,12 @@ def test_options_stand_behind_the_question_itself_and_no_sub_question():
 
 def test_an_index_is_asked_by_other_settings_of_the_same_build():
     held = Index(None, MANIFEST, Settings())
-    held.__dict__.update(chunks="chunks", graph_path="of its own settings")
+    held.__dict__.update(chunks="chunks", graph_path="of its own settings", reasoner="keeps what it has encoded")
     other = held.asked_by(Settings(loop={"rounds": 5}))
-    assert other.chunks == "chunks"
+    assert (other.chunks, other.reasoner) == ("chunks", "keeps what it has encoded")
     assert "graph_path" not in other.__dict__
+    by_a_model = {"kind": "llm", "llm": {"backend": "openai", "model": "m", "base_url": "http://127.0.0.1:1/v1"}}
+    assert "reasoner" not in held.asked_by(Settings(reasoner=by_a_model)).__dict__
     with pytest.raises(Conflict, match="another index"):
         held.asked_by(Settings(build=BuildSettings(chunker=ChunkerSettings(max_chars=500))))
 

@@ -43,9 +43,25 @@ def test_a_run_cut_anywhere_asks_each_question_once_and_loses_none(data, tmp_pat
         before = set(held.rows)
         assert go(run, held, ask, 3, QUIET) == ""
     assert before.isdisjoint(asked)
-    assert before | set(asked) == {(one.cell.key, q.id) for one, q in run.todo()}
+    assert before | set(asked) == {(one.cell.key, q.id) for one, q in run.all()}
     assert len(asked) == len(set(asked))
     assert sorted((folder / journal.NAME).read_bytes().splitlines()) == sorted(whole.splitlines())
+
+
+def test_methods_are_asked_question_by_question_and_each_comes_first_in_turn():
+    run = small_run(methods=("a", "b", "c"))
+    order = [(one.cell.method, question.id) for one, question in run.todo()]
+    assert sorted(order) == sorted((one.cell.method, question.id) for one, question in run.all())
+    assert order[:6] == [("a", "q1"), ("b", "q1"), ("c", "q1"), ("b", "q2"), ("c", "q2"), ("a", "q2")]
+    assert [question for _, question in order[9:]] == ["q4"] * 3
+
+
+def test_models_and_datasets_are_asked_one_after_the_other():
+    run = small_run()
+    more = [one.model_copy(update={"cell": one.cell.model_copy(update={"model": "other"})}) for one in run.planned]
+    both = run.model_copy(update={"planned": (*run.planned, *more)})
+    models = [one.cell.model for one, _ in both.todo()]
+    assert models == ["default"] * 8 + ["other"] * 8
 
 
 def test_a_second_writer_and_a_line_that_is_no_row_are_named(tmp_path):

@@ -9,6 +9,7 @@ summary.json, report.html, report.md
 
 from __future__ import annotations
 
+import itertools
 import json
 import platform
 import subprocess
@@ -59,9 +60,21 @@ class Run(Record):
     questions: dict[str, tuple[GoldQuestion, ...]] = Field(default_factory=dict, exclude=True)
     """By dataset; not written to ``run.json``."""
 
-    def todo(self) -> Iterable[tuple[Planned, GoldQuestion]]:
+    def all(self) -> Iterable[tuple[Planned, GoldQuestion]]:
         """Every question of every cell, in the grid's order."""
         return ((one, question) for one in self.planned for question in self.questions[one.cell.dataset])
+
+    def todo(self) -> Iterable[tuple[Planned, GoldQuestion]]:
+        """The same in the order of asking: of a model and dataset, question by question.
+
+        So a run that stops early has asked its methods the same questions, and what one of them had to read or encode
+        is still at hand for the next.  Which comes first goes round, so that none always pays for the others.
+        """
+        for (_, dataset), group in itertools.groupby(self.planned, lambda one: (one.cell.model, one.cell.dataset)):
+            cells = list(group)
+            for number, question in enumerate(self.questions[dataset]):
+                first = number % len(cells)
+                yield from ((one, question) for one in (*cells[first:], *cells[:first]))
 
     def total(self) -> int:
         return sum(len(self.questions[one.cell.dataset]) for one in self.planned)
@@ -160,7 +173,7 @@ def read(folder: Path) -> Run:
 
 def ordered(run: Run, rows: Mapping[journal.Key, Row]) -> list[Row]:
     """The rows in the grid's order; those of no question of the run are left out."""
-    keys = ((one.cell.key, question.id) for one, question in run.todo())
+    keys = ((one.cell.key, question.id) for one, question in run.all())
     return [rows[key] for key in keys if key in rows]
 
 
