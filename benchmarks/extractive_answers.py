@@ -101,7 +101,7 @@ def answers(given: argparse.Namespace) -> Iterator[tuple[GoldQuestion, Said]]:
             yield question, Said(conclusion.choice, conclusion.short)
         return
     if given.set == "sample":
-        questions = [q for q in read_questions(SAMPLE) if given.type in (None, q.type)]
+        questions = [q for q in read_questions(SAMPLE)[0] if given.type in (None, q.type)]
     elif given.set == "pubmedqa":
         questions = [question for question, _ in pubmedqa_pairs(given.data, given.split)][: given.limit]
     else:

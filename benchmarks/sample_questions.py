@@ -28,7 +28,7 @@ def main() -> None:
     recall: dict[str, list[float]] = defaultdict(list)
     right: dict[str, list[bool]] = defaultdict(list)
     gathered: list[int] = []
-    for question in read_questions(QUESTIONS):
+    for question in read_questions(QUESTIONS)[0]:
         for name, paths in (("graph", ["graph"]), ("dense", ["dense"]), ("fused", None)):
             found = documents(ir.retrieve(question.question, 10, paths).evidence)
             recall[name].append(recall_at(5, found, question.gold))

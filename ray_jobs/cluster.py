@@ -10,6 +10,7 @@ from typing import Any
 
 import ray
 import ray.data
+from ray._private import ray_constants
 
 from hybrid_ir.settings import JobSettings
 
@@ -31,7 +32,8 @@ def connected(settings: JobSettings) -> Iterator[None]:
     else:
         # Ray Data's actors always draw an alarming but harmless line about their constructor arguments.
         os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
-        with _native_stderr_closed():  # Ray reports the line above there; its errors are exceptions
+        # Ray reports the line above on stderr; its errors are exceptions.
+        with _native_stderr_closed(), _loopback():
             ray.init(
                 address="local",
                 # One logical CPU is one worker; with fewer than two, two stages could not stream.
@@ -48,6 +50,17 @@ def connected(settings: JobSettings) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
+
+
+@contextmanager
+def _loopback() -> Iterator[None]:
+    """Within, Ray takes 127.0.0.1 as it is; else it takes the machine's own address for it, and listens on that."""
+    allowed = ray_constants.ENABLE_RAY_CLUSTER
+    ray_constants.ENABLE_RAY_CLUSTER = False
+    try:
+        yield
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = allowed
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from hybrid_ir.errors import HybridIRError
 from hybrid_ir.records import Answer, Chunk, Retrieval
 from serve import chat, errors
 from serve.chat import ChatRequest
+from serve.drain import Drain
 from serve.gateway import Gateway, Keys
 from serve.metrics import Metrics
 from serve.schemas import (
@@ -48,8 +49,12 @@ def create_app(
     metrics: Metrics | None = None,
     says_id: bool = True,
     tracing: Tracing | None = None,
+    drain: Drain | None = None,
 ) -> FastAPI:
-    """Routes only; what they do is the service's, which a request asks for once.  ``says_id``: see the gateway."""
+    """Routes only; what they do is the service's, which a request asks for once.
+
+    ``says_id`` and ``drain``: see the gateway.
+    """
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
@@ -72,6 +77,7 @@ def create_app(
         metrics=metrics,
         says_id=says_id,
         tracing=tracing,
+        drain=drain,
     )
 
     @app.post("/v1/answer", response_model=Answer, responses=_ERRORS, tags=["questions"])

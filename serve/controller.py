@@ -15,6 +15,7 @@ from hybrid_ir.settings import Settings
 from hybrid_ir.store import Store
 from serve.api import create_app
 from serve.circuit import circuits
+from serve.drain import Drain
 from serve.gateway import log_to_stderr
 from serve.grouped import GroupedDensePath, GroupedSparsePath
 from serve.handles import HandlePath, HandleReasoner, HandleReranker, call
@@ -42,7 +43,7 @@ class Controller:
 
         ``follow``: let a build that is published later take over.
         """
-        self._follow, self._metrics = follow, Metrics()
+        self._follow, self._metrics, self._drain = follow, Metrics(), Drain()
         exporter = exporter_of(settings.serve.traces)
         self._tracing = Tracing(exporter) if exporter else None
         self._root, self._settings = root, settings
@@ -91,7 +92,12 @@ class Controller:
                 lambda service: service.warm(wanted.most_replicas),
                 wanted.follow_s,
             )
-        return create_app(self._served, follower, self._metrics, False, self._tracing)  # Serve's proxy says the id
+        # Serve's proxy says the id.
+        return create_app(self._served, follower, self._metrics, False, self._tracing, self._drain)
+
+    async def drain(self) -> None:
+        """Refuse new requests; return when those in progress are answered, which needs the scorers to live on."""
+        await self._drain.close()
 
 
 def _path(

@@ -21,13 +21,17 @@ from hybrid_ir import keys
 from hybrid_ir.errors import HybridIRError
 from hybrid_ir.keys import ApiKey
 from serve import errors
+from serve.drain import Drain
 from serve.metrics import Metrics
 from serve.tracing import Tracing
 
-OPEN = frozenset({"/healthz", "/readyz", "/docs", "/openapi.json", "/docs/oauth2-redirect"})
+ALIVE = "/healthz"
+OPEN = frozenset({ALIVE, "/readyz", "/docs", "/openapi.json", "/docs/oauth2-redirect"})
 """Without a key: probes, and the description of the interface."""
 ADMIN = "/v1/admin/"
 """What stands below needs the scope ``admin``."""
+STOPPED_S = "10"
+"""After so many seconds a service that stops may be back."""
 REREAD_S = 5.0
 """A revoked key is refused after so long at the latest."""
 BUCKETS_KEPT = 10_000
@@ -102,6 +106,7 @@ class Gateway:
         metrics: Metrics | None = None,
         says_id: bool = True,
         tracing: Tracing | None = None,
+        drain: Drain | None = None,
     ) -> None:
         """``build_id``: of the build that a request gets now.
 
@@ -110,6 +115,7 @@ class Gateway:
         """
         self._app, self._build_id, self._keys, self._trusted = app, build_id, held, trusted_network
         self._limiter, self._metrics, self._says_id, self._tracing = Limiter(), metrics, says_id, tracing
+        self._drain = drain or Drain()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -149,6 +155,7 @@ class Gateway:
                     message["headers"] = [*message.get("headers", ()), (b"x-request-id", request_id.encode())]
             await send(message)
 
+        self._drain.running += 1
         try:
             refusal = self._refusal(scope, headers)
             await (refusal or self._app)(scope, receive, sent)
@@ -157,6 +164,7 @@ class Gateway:
                 raise
             await errors.unexpected(scope["method"], scope["path"], error)(scope, receive, sent)
         finally:
+            self._drain.running -= 1
             route, seconds = _route(scope), time.perf_counter() - start
             if self._metrics:
                 self._metrics.request(route, status, seconds, build_id)
@@ -178,6 +186,10 @@ class Gateway:
 
     def _refusal(self, scope: Scope, headers: dict[bytes, bytes]) -> JSONResponse | None:
         path = scope["path"]
+        if self._drain.closed and path != ALIVE:
+            return errors.response(
+                503, "The service is stopping; try again when it is back.", {"Retry-After": STOPPED_S}
+            )
         if path in OPEN:
             return None
         if self._keys is None:

@@ -30,11 +30,16 @@ from ray.serve.schema import ApplicationStatus
 from hybrid_ir.errors import BadInput, Conflict, Unavailable
 from hybrid_ir.opened import open_index
 from hybrid_ir.settings import Settings
+from serve import own_ray
 from serve.app import application, llm_cpus, starts_vllm
+from serve.pinned import longest_request_s
 
-APPLICATION = "hybrid-ir"
+log = logging.getLogger(__name__)
+
+APPLICATION, CONTROLLER = "hybrid-ir", "Controller"
 START_TIMEOUT_S = 600.0
 """Models load once a replica; from an object store that takes minutes."""
+MAX_PORT = 65_535
 OBJECT_STORE_BYTES = 128 * 2**20
 """For a Ray of our own: requests are small."""
 
@@ -59,16 +64,19 @@ def run(
     host: str | None = None,
     port: int | None = None,
     build_id: str | None = None,
+    say: Callable[[str], None] = lambda text: None,
 ) -> Running:
     """Serve a build over HTTP; returns when the first question can be asked, and the caller closes.
 
     Host and port default to the settings'; port 0 takes a free one.  Joins the Ray that this
     process is connected to, else the one that ``RAY_ADDRESS`` names, else starts one of its own
-    on loopback, without a dashboard.
+    on loopback, without a dashboard.  ``say`` gets a line at each step.
 
     Raises the library's errors: no such build, a port in use, a replica that cannot start.
     """
     # Whatever can be refused is refused before Ray starts.
+    if port is not None and not 0 <= port <= MAX_PORT:
+        raise BadInput(f"--port {port}: a port is a number from 0 (any that is free) to {MAX_PORT}.")
     index = open_index(root, settings, build_id)
     build = partial(application, root, settings, index.build_id, follow=build_id is None)
     # To build vLLM's deployment Ray connects, and would start itself with a dashboard: it waits for ours.
@@ -78,6 +86,7 @@ def run(
     elsewhere = bool(os.environ.get("RAY_ADDRESS"))
     if not elsewhere:
         port = free_port(host, port)
+    say("Starting: models and index are loaded once for each replica.")
     with ExitStack() as started:
         own_ray = not ray.is_initialized() and not elsewhere
         if not ray.is_initialized():
@@ -93,6 +102,7 @@ def run(
         )
         url = _url(host, port)
         _wait_until_ready(url)
+        started.callback(_drain, longest_request_s(index.settings))
         return Running(url, index.build_id, started.pop_all())
     raise AssertionError("unreachable")
 
@@ -105,9 +115,8 @@ def serve_forever(
     build_id: str | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> None:
-    """``run``, then wait for SIGINT or SIGTERM, then close; ``say`` gets a line at each step."""
-    say("Starting: models and index are loaded once for each replica.")
-    running = run(root, settings, host, port, build_id)
+    """``run``, then wait for SIGINT or SIGTERM, then close."""
+    running = run(root, settings, host, port, build_id, say)
     try:
         say(f"Serving build {running.build_id} at {running.url} (the API is described at {running.url}/docs).")
         say("A research tool, no medical device. Ctrl-C ends it.")
@@ -167,13 +176,10 @@ def _start_ray(settings: Settings, elsewhere: bool) -> None:
     kinds += [wanted.graph_owner] * wanted.graph_owner.groups if wanted.graph_owner else []
     asked = sum(kind.num_cpus * max(kind.min_replicas, kind.max_replicas) for kind in kinds)
     asked += llm_cpus(settings)
-    ray.init(
-        address="local",
+    own_ray.start(
         # Logical CPUs: on a small machine replicas share the real ones rather than wait for ever.
         num_cpus=max(os.cpu_count() or 1, math.ceil(asked)),
         object_store_memory=OBJECT_STORE_BYTES,
-        include_dashboard=False,
-        _node_ip_address="127.0.0.1",
         **quiet,
     )
 
@@ -196,6 +202,15 @@ def _start_serve(host: str, port: int) -> bool:
             "or end it with `serve shutdown`."
         )
     return False
+
+
+def _drain(longest_request_s: float) -> None:
+    """All parts would end at once, and a question in progress still asks them: so the controller goes first."""
+    controller = serve.get_deployment_handle(CONTROLLER, APPLICATION)
+    try:
+        controller.broadcast("drain").results(timeout_s=longest_request_s)
+    except Exception as error:  # it is ending anyway, and what is left gets its time as Serve gives it
+        log.warning("Requests in progress were not waited for: %s", error)
 
 
 def _delete() -> None:

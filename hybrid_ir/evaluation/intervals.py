@@ -28,7 +28,11 @@ class Difference:
 
     interval: Interval
     p: float
-    """Two-sided: twice the share of resamples on the far side of 0, at least 1 / RESAMPLES."""
+    """Two-sided: twice the share of resamples on the far side of 0.
+
+    At least 1 / RESAMPLES, and at least what an exact test of signs can give with so many questions that differ
+    (2 ** (1 - n)): of five questions that all go one way none is proof, and resamples of them cannot tell.
+    """
 
 
 def bootstrap(values: Sequence[float], resamples: int = RESAMPLES, seed: int = SEED) -> Interval:
@@ -47,7 +51,8 @@ def paired(a: Sequence[float], b: Sequence[float], resamples: int = RESAMPLES, s
     means = _resampled(data, resamples, seed)
     interval = bootstrap(data.tolist(), resamples, seed)
     p = 2.0 * min(float((means <= 0).mean()), float((means >= 0).mean()))
-    return Difference(interval, min(max(p, 1.0 / resamples), 1.0))
+    least = 2.0 ** (1 - int(np.count_nonzero(data)))
+    return Difference(interval, min(max(p, least, 1.0 / resamples), 1.0))
 
 
 def wilson(right: int, asked: int, z: float = 1.959964) -> Interval:

@@ -168,8 +168,9 @@ def test_datasets_by_name_by_path_and_what_is_wrong_with_them(tmp_path):
     ours = tmp_path / "ours.jsonl"
     line = '{"id": "1", "type": "choice", "question": "?", "options": {"A": "x", "B": "y"}, "answer": "%s"}\n'
     ours.write_text(line % "A" + line % "B", encoding="utf-8")
-    with pytest.raises(BadInput, match="the id '1' is given twice"):
-        load(str(ours), None, tmp_path, limit=None, strict=False)
+    assert "line 2: id '1' was given before" in load(str(ours), None, tmp_path, limit=None, strict=False).problems[0]
+    with pytest.raises(BadInput, match="line 2: id '1' was given before"):
+        load(str(ours), None, tmp_path, limit=None, strict=True)
     ours.write_text(line % "C", encoding="utf-8")
     with pytest.raises(BadInput, match="the answer 'C' is not among the options A, B"):
         load(str(ours), None, tmp_path, limit=None, strict=False)

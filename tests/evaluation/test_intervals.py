@@ -36,6 +36,14 @@ def test_a_paired_difference_sees_what_two_intervals_do_not():
     assert bootstrap(a).low < bootstrap(b).high
 
 
+@pytest.mark.parametrize(("differ", "least"), [(1, 1.0), (2, 0.5), (5, 0.0625), (6, 0.03125)])
+def test_few_questions_that_differ_are_no_proof(differ, least):
+    a = [1.0] * differ + [0.5] * 20
+    b = [0.0] * differ + [0.5] * 20
+    assert paired(a, b).p >= least
+    assert paired(a[:differ], b[:differ]).p == least
+
+
 def test_large_sets_are_resampled_in_blocks():
     values = (np.arange(5000) % 2).astype(float).tolist()
     assert bootstrap(values, resamples=1000).mean == 0.5

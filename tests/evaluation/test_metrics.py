@@ -1,3 +1,4 @@
+import json
 import math
 
 import pytest
@@ -15,6 +16,7 @@ from hybrid_ir.evaluation.metrics import (
     recall_at,
     reciprocal_rank,
 )
+from hybrid_ir.evaluation.sets import question_sets
 from hybrid_ir.evaluation.sets.questions import read_questions
 from hybrid_ir.records import Answer, Chunk, Evidence, Question, Retrieval, Round, SubAnswer, SubQuestion
 
@@ -62,13 +64,43 @@ def test_interleaving_gives_every_list_its_turn():
     assert interleaved([]) == []
 
 
-def test_a_bad_line_is_named(tmp_path):
+def test_bad_lines_are_named_and_cost_no_other(tmp_path):
     path = tmp_path / "q.jsonl"
-    path.write_text('{"id": "1", "question": "q", "answer": "a"}\n\n{"id": "2"}\n')
-    with pytest.raises(BadInput, match=r"line 3: question"):
-        read_questions(path)
+    good = {"question": "q", "answer": "a"}
+    rows = [
+        {**good, "id": "1", "type": "open"},
+        {"id": "2"},
+        ["list"],
+        {**good, "id": "1"},
+        {**good, "id": "3", "type": "essay"},
+        {**good, "id": "4", "options": {"A": "x", "B": "y"}, "answer": "E"},
+        {**good, "id": "5", "question": " "},
+        {**good, "id": "6"},
+    ]
+    path.write_text("\n\n".join(map(json.dumps, rows)) + "\n{bad\n")
+    questions, problems = read_questions(path)
+    assert [question.id for question in questions] == ["1", "6"]
+    wanted = [
+        "line 3: the field 'question' is missing.",
+        "line 5: a JSON object is wanted, this is a list.",
+        "line 7: id '1' was given before.",
+        "line 9: the field 'type' cannot be used (input should be 'open', 'choice' or 'yesno').",
+        "line 11: the answer 'E' is not among the options A, B.",
+        "line 13: the question is empty.",
+        "line 16: not valid JSON",
+    ]
+    assert len(problems) == len(wanted)
+    for problem, part in zip(problems, wanted, strict=True):
+        assert f"{path}, {part}" in problem
     with pytest.raises(NotFound):
         read_questions(tmp_path / "none.jsonl")
+    (tmp_path / "none.jsonl").write_text(json.dumps({"id": "2", "type": "open"}))
+    for strict, file, part in (
+        (True, path, "line 3"),
+        (False, tmp_path / "none.jsonl", "no question that can be used"),
+    ):
+        with pytest.raises(BadInput, match=part):
+            question_sets.load(str(file), None, tmp_path, limit=None, strict=strict)
 
 
 def test_a_loop_ranks_what_it_cites_then_round_after_round():

@@ -65,7 +65,7 @@ def test_a_folder_of_openie(small, tmp_path):
     assert found.limited(0).questions == []
     assert found.limited(None) is found
     questions, corpus, graph = found.write(tmp_path / "out")
-    assert read_questions(questions) == found.questions
+    assert read_questions(questions) == (found.questions, [])
     assert len(corpus.read_text().splitlines()) == 3
     extractor = ImportedExtractor(ImportedExtractorSettings(kind="imported", path=str(graph)))
     piece = Chunk(id="0#0", document_id="0", position=0, title="Bats", text="x", start=0, end=1, source="s")

@@ -15,6 +15,7 @@ from hybrid_ir.index.chunk_store import ChunkStore
 from hybrid_ir.records import Answer, Retrieval
 from hybrid_ir.settings import ServeSettings, Settings
 from serve.api import create_app
+from serve.drain import Drain
 from serve.errors import TYPES, Overloaded
 from serve.service import Service
 from serve.switch import Served
@@ -280,6 +281,33 @@ def test_who_leaves_cancels_the_work(service, graph, dense):
     asyncio.run(leave())
     assert graph.cancelled
     assert dense.cancelled
+
+
+def test_a_stop_waits_for_what_was_asked_and_refuses_what_comes(service, graph):
+    graph.delay_s = 0.5
+
+    async def stop() -> tuple[httpx.Response, list[httpx.Response], bool]:
+        drain = Drain()
+        transport = httpx.ASGITransport(create_app(Served(service), drain=drain))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            asked = asyncio.create_task(client.post("/v1/answer", json={"question": "bats carry", "rounds": 1}))
+            while not drain.running:
+                await asyncio.sleep(0.01)
+            closing = asyncio.create_task(drain.close())
+            await asyncio.sleep(0)
+            late = [await client.post("/v1/retrieve", json={"query": "bats"}), await client.get("/readyz")]
+            waited = not closing.done()
+            late.append(await client.get("/healthz"))
+            answered = await asked
+            await asyncio.wait_for(closing, 10)
+            return answered, late, waited
+
+    answered, (refused, ready, alive), waited = asyncio.run(stop())
+    assert waited
+    assert Answer.model_validate(answered.json()).degraded == ()
+    assert (refused.status_code, ready.status_code, alive.status_code) == (503, 503, 200)
+    assert "stopping" in refused.json()["error"]["message"]
+    assert refused.headers["retry-after"].isdigit()
 
 
 def test_the_description_says_what_it_is_not(service):

@@ -10,7 +10,7 @@ import signal
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
@@ -393,3 +393,33 @@ def test_a_second_service_on_the_cluster_is_refused_and_harms_nothing(service, r
     with pytest.raises(Conflict, match="already"):
         run(root, port=port)
     assert httpx.get(f"{service.url}/readyz", timeout=30, trust_env=False).status_code == 200
+
+
+def test_nothing_of_it_listens_beyond_this_machine(service):
+    """Neither the service nor any process of its Ray."""
+    listening = set()
+    for process in (psutil.Process(), *psutil.Process().children(recursive=True)):
+        with suppress(psutil.Error):
+            sockets = process.net_connections(kind="inet")
+            listening |= {(process.pid, one.laddr) for one in sockets if one.status == psutil.CONN_LISTEN}
+    assert urlsplit(service.url).port in {address.port for _, address in listening}
+    assert {address.ip.removeprefix("::ffff:") for _, address in listening} <= {"127.0.0.1", "::1"}, listening
+
+
+def test_a_stop_lets_questions_in_progress_finish(service):
+    """The last test here: it ends the service."""
+
+    def ask(number: int) -> httpx.Response:
+        body = {"question": f"{QUESTION} {number}", "rounds": 10, "sub_questions": 10, "top_k": 50}
+        return httpx.post(f"{service.url}/v1/answer", json=body, timeout=200, trust_env=False)
+
+    with ThreadPoolExecutor(3) as pool:
+        asked = [pool.submit(ask, number) for number in range(3)]
+        time.sleep(1)
+        assert not all(one.done() for one in asked)
+        service.close()
+        answers = [one.result() for one in asked]
+    assert [one.status_code for one in answers] == [200] * 3, [one.text[:200] for one in answers]
+    assert {Answer.model_validate(one.json()).degraded for one in answers} == {()}
+    with pytest.raises(httpx.TransportError):
+        httpx.get(f"{service.url}/healthz", trust_env=False)

@@ -33,6 +33,14 @@ def test_port_0_takes_a_free_one():
     assert 20_000 <= free_port("127.0.0.1", 0) < 32_768
 
 
+@pytest.mark.parametrize("port", [-1, 65_536, 99_999])
+def test_no_port_is_one_that_is_refused(tmp_path, port):
+    said = []
+    with pytest.raises(BadInput, match=f"--port {port}: a port is a number from 0"):
+        run(str(tmp_path), port=port, say=said.append)
+    assert not said
+
+
 @pytest.mark.parametrize("host", ["no.such.host.invalid", "203.0.113.7"])
 def test_a_host_that_is_not_ours(host):
     with pytest.raises(BadInput, match=re.escape(host)):

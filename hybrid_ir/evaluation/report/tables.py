@@ -45,15 +45,22 @@ def accuracy(summary: Summary) -> list[Table]:
     for model in dict.fromkeys(one.cell.model for one in summary.cells):
         of_model = [one for one in summary.cells if one.cell.model == model]
         rows = []
+        most = {d: max((one.asked for one in of_model if one.cell.dataset == d), default=0) for d in datasets}
         for label in dict.fromkeys(one.cell.label for one in of_model):
             by_set = {one.cell.dataset: one for one in of_model if one.cell.label == label}
-            rows.append((label, *(percent(by_set[d].strict) if d in by_set else "-" for d in datasets)))
+            told = (_of_all(by_set[d], most[d]) if d in by_set else "-" for d in datasets)
+            rows.append((label, *told))
         if set(datasets) & set(paper.DATASETS):
             rows += _paper_rows(summary, datasets)
-        counts = ", ".join(f"{d}: {max(o.asked for o in of_model if o.cell.dataset == d)}" for d in datasets)
+        counts = ", ".join(f"{d}: {count}" for d, count in most.items())
         note = f"In %, with Wilson's 95 % interval; what is not answered is wrong. Questions: {counts}."
         made.append(Table(f"Accuracy, {model}", ("method", *datasets), tuple(rows), note))
     return made
+
+
+def _of_all(one: CellSummary, most: int) -> str:
+    """The accuracy, and of how many questions where others were asked more."""
+    return percent(one.strict) + (f" of {one.asked}" if one.asked < most else "")
 
 
 def _paper_rows(summary: Summary, datasets: Sequence[str]) -> list[tuple[str, ...]]:
@@ -74,6 +81,7 @@ def comparisons(summary: Summary) -> Table:
             labels[one.a].model,
             f"{labels[one.a].label} less {labels[one.b].label}",
             one.measure,
+            str(one.questions),
             difference(one),
             f"{one.only_a} : {one.only_b}",
             _p(one.p),
@@ -82,12 +90,13 @@ def comparisons(summary: Summary) -> Table:
         )
         for one in summary.comparisons
     )
-    header = ("dataset", "model", "methods", "of", "difference [95 %]", "one alone better", "p", "p, Holm", "reading")
+    header = ("dataset", "model", "methods", "of", "questions", "difference [95 %]", "one alone better", "p")
     note = (
-        "The same questions: paired bootstrap interval; p of accuracy by McNemar's exact test, of retrieval by the "
-        "bootstrap; Holm's correction by model, dataset and measure. Accuracy in points."
+        "Over the questions that both were asked: paired bootstrap interval; p of accuracy by McNemar's exact test, of "
+        "retrieval by the bootstrap, but no less than a test of signs can give; Holm's correction by model, dataset "
+        "and measure. Accuracy in points."
     )
-    return _lean(Table(f"{summary.reference} against the others", header, rows, note))
+    return _lean(Table(f"{summary.reference} against the others", (*header, "p, Holm", "reading"), rows, note))
 
 
 def scores(summary: Summary) -> Table:

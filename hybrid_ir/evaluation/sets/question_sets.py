@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 
 from hybrid_ir.errors import BadInput, NotFound
+from hybrid_ir.evaluation import json_lines
 from hybrid_ir.evaluation.sets import datasets, hub, medhopqa, retrieval_sets
 from hybrid_ir.evaluation.sets.datasets import AnswerSet
-from hybrid_ir.evaluation.sets.questions import GoldQuestion, read_questions
+from hybrid_ir.evaluation.sets.questions import read_questions
 from hybrid_ir.records import Record
 
 OPEN_SETS = ("musique", "hotpotqa", "2wikimultihopqa", "bc5cdr")
@@ -84,32 +84,17 @@ def _of_file(path: Path, name: str, strict: bool) -> AnswerSet:
         return medhopqa.read(path, name, strict=strict)
     if path.suffix == ".json":
         return datasets.read_benchmark(path, name, strict=strict)
-    return _project_form(path) if _is_project_form(path) else datasets.read(path, name, strict=strict)
+    return _project_form(path, strict) if _is_project_form(path) else datasets.read(path, name, strict=strict)
 
 
 def _is_project_form(path: Path) -> bool:
     """The project's own lines say the question's type; MIRAGE's do not."""
-    with path.open(encoding="utf-8", errors="replace") as lines:
-        first = next((line for line in lines if line.strip()), "")
-    try:
-        row = json.loads(first)
-    except ValueError:
-        return False
-    return isinstance(row, dict) and "type" in row
+    row = next((row for _, row in json_lines.read(path) if isinstance(row, dict)), {})
+    return "type" in row
 
 
-def _project_form(path: Path) -> AnswerSet:
-    questions = read_questions(path)
-    if not questions:
-        raise BadInput(f"{path}: no question that can be used.")
-    for question in questions:
-        _check(path, question)
-    return AnswerSet(path.stem, tuple(questions))
-
-
-def _check(path: Path, question: GoldQuestion) -> None:
-    if question.options and question.answer not in question.options:
-        raise BadInput(
-            f"{path}, question {question.id!r}: the answer {question.answer!r} is not among the options "
-            f"{', '.join(question.options)}."
-        )
+def _project_form(path: Path, strict: bool) -> AnswerSet:
+    questions, problems = read_questions(path)
+    if problems and (strict or not questions):
+        raise BadInput(problems[0] if questions else f"{path}: no question that can be used ({problems[0]})")
+    return AnswerSet(path.stem, tuple(questions), problems=tuple(problems))
