@@ -121,7 +121,9 @@ def commands(indexer: Indexer, asking: Callable[[], Asking]) -> typer.Typer:
         limit: Annotated[int | None, typer.Option("--limit", help="So many questions of each dataset.")] = None,
         concurrency: Annotated[int | None, typer.Option(help="Questions at a time.")] = None,
         workers: Annotated[int | None, typer.Option(help="Processes with an open index; default: one a CPU.")] = None,
-        max_calls: Annotated[int | None, typer.Option(help="Stop, resumably, after so many calls.")] = None,
+        max_calls: Annotated[
+            int | None, typer.Option(help="Stop, resumably, after so many calls of a language model.")
+        ] = None,
         max_tokens: Annotated[int | None, typer.Option(help="Stop, resumably, after so many tokens.")] = None,
         max_seconds: Annotated[float | None, typer.Option(help="Stop, resumably, after so many seconds.")] = None,
         strict: Annotated[bool, typer.Option("--strict", help="The first error ends the run.")] = False,

@@ -166,6 +166,8 @@ def ask(
     if url is not None:
         if trace is not None:
             raise BadInput("--trace needs --root: a service keeps no trace for its clients.")
+        if config is not None:
+            raise BadInput("--config needs --root: a service answers with the settings it was started with.")
         from hybrid_ir.client import post
 
         body = {"question": question, "options": options or None, "paths": chosen, **limits}

@@ -55,6 +55,8 @@ def _asked(method: str, url: str, path: str, body: dict[str, Any] | None, timeou
     """The response of a service that took the request, not read yet."""
     key = os.environ.get("HYBRID_IR_KEY")
     headers = {"Authorization": f"Bearer {key}"} if key else {}
+    if not url.startswith(("http://", "https://")):
+        raise BadInput(f"{url!r} is no address of a service; write it as http://HOST:PORT.")
     timeout = httpx.Timeout(timeout_s, connect=CONNECT_S)
     try:
         with (
@@ -81,6 +83,8 @@ def _json(url: str, response: httpx.Response) -> Any:
 
 def _refused(url: str, status: int, body: str) -> HybridIRError:
     reason = _error(body).get("message") or body[:200]
+    if status == 401:
+        reason = f"{reason} Put it into the environment as HYBRID_IR_KEY."
     kind = Unavailable if status in (429, 502, 503, 504) else NotFound if status == 404 else BadInput
     return kind(f"{url} answered {status}: {reason}")
 

@@ -174,8 +174,8 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--limit", type=int, help="so many questions of each dataset, spread over it")
     parser.add_argument("--concurrency", type=int, help="questions at a time")
     parser.add_argument("--workers", type=int, help="actors; default: one for each CPU")
-    for name in ("calls", "tokens", "seconds"):
-        parser.add_argument(f"--max-{name}", type=int, help=f"stop, resumably, after so many {name}")
+    for name, kind in (("calls", int), ("tokens", int), ("seconds", float)):
+        parser.add_argument(f"--max-{name}", type=kind, help=f"stop, resumably, after so many {name}")
     parser.add_argument("--strict", action="store_true", help="the first error ends the run")
     parser.add_argument("--retry-errors", action="store_true", help="ask questions again that ended in an error")
     return parser

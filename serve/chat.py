@@ -15,7 +15,7 @@ from contextlib import aclosing
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 from starlette.responses import StreamingResponse
 
 from hybrid_ir.errors import BadInput
@@ -42,11 +42,18 @@ class TextPart(_Form):
     text: Text
 
 
+Content = Annotated[
+    Annotated[Text | None, Tag("[text]")] | Annotated[list[TextPart], Tag("[parts]")],
+    Discriminator(lambda given: "[parts]" if isinstance(given, list) else "[text]"),
+]
+"""A text or its parts: told apart by form, so that an error is of that form alone."""
+
+
 class ChatMessage(_Form):
     """One turn."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: Text | list[TextPart] | None = None
+    content: Content = None
 
     def words(self) -> str:
         if isinstance(self.content, str):

@@ -117,7 +117,8 @@ def sentences(errors: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _sentence(error: Mapping[str, Any]) -> str:
     kind, message = str(error.get("type")), str(error.get("msg", "not valid"))
-    location = [str(part) for part in error.get("loc", ())]
+    # Beside fields pydantic names what it tried: a kind of value, in brackets.
+    location = [str(part) for part in error.get("loc", ()) if "[" not in str(part) or kind == "extra_forbidden"]
     if location and location[0] in ("body", "path", "query"):  # where FastAPI read it, not a field
         location = location[1:]
     if kind == "json_invalid":

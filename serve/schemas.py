@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from hybrid_ir.index.manifest import Counts, Fingerprints
 from hybrid_ir.records import Answer, Filter, PathName
@@ -83,13 +83,21 @@ class FilterRequest(_Body):
     """Which chunks may come; every condition given must hold."""
 
     sources: list[Text] = Field(
-        default_factory=list, max_length=100, description="Shell patterns, one of which the source file must match."
+        default_factory=list,
+        max_length=100,
+        description="Shell patterns; one must match the whole path of the source file: */rabies/*.md.",
     )
     year_from: Annotated[int, Field(ge=0, le=9999, description="Inclusive; text without a year drops out.")] | None = (
         None
     )
     year_to: Annotated[int, Field(ge=0, le=9999, description="Inclusive; text without a year drops out.")] | None = None
     document_ids: list[Text] = Field(default_factory=list, max_length=1000)
+
+    @model_validator(mode="after")
+    def _some_year(self) -> FilterRequest:
+        if self.year_from is not None and self.year_to is not None and self.year_from > self.year_to:
+            raise ValueError(f"year_from {self.year_from} is after year_to {self.year_to}: no year is between them")
+        return self
 
     def record(self) -> Filter:
         return Filter(

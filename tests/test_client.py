@@ -68,9 +68,12 @@ def test_what_is_no_service_is_named(url):
         client.get(url, "/page")
     with pytest.raises(Unavailable, match="answered 503: <html>proxy"):
         client.post(url, "/bare", {})
-    for nowhere in ("http://127.0.0.1:9", "not a url", "http://[::1"):
+    for nowhere in ("http://127.0.0.1:9", "http://[::1"):
         with pytest.raises(Unavailable, match="no service answers there"):
             client.get(nowhere, "/200")
+    for odd in ("not a url", "127.0.0.1:8000", "file:///etc/hosts"):
+        with pytest.raises(BadInput, match="write it as http://HOST:PORT"):
+            client.get(odd, "/200")
 
 
 def test_an_error_within_a_stream_is_raised_after_what_came(url):

@@ -16,17 +16,17 @@ def check_question(question: Question, max_chars: int) -> None:
     ``max_chars`` holds for the text together with its options.  Two options may have the same text.
     """
     if not question.text.strip():
-        raise BadInput("question.text is empty: write a question.")
+        raise BadInput("The question is empty: write one.")
     length = len(question.text) + sum(map(len, question.options.values()))
     if length > max_chars:
         with_options = " with its options" if question.options else ""
         raise BadInput(
-            f"question.text is too long: {length} characters{with_options}, the limit is {max_chars}; shorten it."
+            f"The question is too long: {length} characters{with_options}, the limit is {max_chars}; shorten it."
         )
     for letter, text in question.options.items():
         if not _LETTER.fullmatch(letter):
-            raise BadInput(f"question.options: {letter[:20]!r} is not a letter; name each option by one letter A to Z.")
+            raise BadInput(f"options: {letter[:20]!r} is not a letter; name each option by one letter A to Z.")
         if not text.strip():
-            raise BadInput(f"question.options.{letter} is empty: write its text or leave the option out.")
+            raise BadInput(f"options.{letter} is empty: write its text or leave the option out.")
     if len(question.options) == 1:
-        raise BadInput("question.options holds a single option: give at least two, or none for an open question.")
+        raise BadInput("options holds a single option: give at least two, or none for an open question.")

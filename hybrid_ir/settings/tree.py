@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +57,9 @@ def load(path: str | Path, *over: str | Path) -> Settings:
     except ValidationError as error:
         lines = "; ".join(f"{_key(e['loc'], raw)}: {_reason(e)}" for e in error.errors())
         named = ", ".join(map(str, (path, *over)))
-        raise BadInput(f"{named}: {lines}. The keys are those of hybrid_ir/settings/.") from error
+        unknown = any(e["type"] == "extra_forbidden" for e in error.errors())
+        more = " The keys are those of hybrid_ir/settings/." if unknown else ""
+        raise BadInput(f"{named}: {lines}.{more}") from error
 
 
 def _read(path: str | Path) -> dict[str, Any]:
@@ -63,8 +67,11 @@ def _read(path: str | Path) -> dict[str, Any]:
         raw = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise NotFound(f"{path}: no such settings file.") from None
+    except yaml.MarkedYAMLError as error:
+        at = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
+        raise BadInput(f"{path}: not a readable YAML file ({at}{error.problem}).") from error
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise BadInput(f"{path}: not a readable YAML file ({error}).") from error
+        raise BadInput(f"{path}: not a readable YAML file ({' '.join(str(error).split())}).") from error
     if raw is None:
         return {}
     if not isinstance(raw, dict):
@@ -94,12 +101,20 @@ def _key(loc: tuple[int | str, ...], raw: Any) -> str:
     return ".".join(names)
 
 
+@lru_cache(maxsize=1)
+def _keys() -> list[str]:
+    """All there are, at any depth."""
+    schema = Settings.model_json_schema()
+    return sorted({name for one in (schema, *schema["$defs"].values()) for name in one.get("properties", ())})
+
+
 def _reason(error: ErrorDetails) -> str:
     told = error.get("ctx", {})
     name = str(told.get("discriminator", "")).strip("'")
     match error["type"]:
         case "extra_forbidden":
-            return "there is no such key"
+            near = difflib.get_close_matches(str(error["loc"][-1]), _keys(), 1)
+            return f"there is no such key{f'; did you mean {near[0]}?' if near else ''}"
         case "missing":
             return "this key is missing"
         case "union_tag_not_found":

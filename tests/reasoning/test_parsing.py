@@ -249,7 +249,7 @@ def test_check_question() -> None:
         (Question(text="q", options={"A": "x", "BB": "y"}), "'BB' is not a letter"),
         (Question(text="q", options={"A": "x", "b": "y"}), "'b' is not a letter"),
         (Question(text="q", options={"A": "x", "Ä": "y"}), "'Ä' is not a letter"),
-        (Question(text="q", options={"A": "x", "B": " "}), "question.options.B is empty"),
+        (Question(text="q", options={"A": "x", "B": " "}), "options.B is empty"),
     ]
     for question, part in bad:
         with pytest.raises(BadInput, match=part):

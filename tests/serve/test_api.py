@@ -186,6 +186,10 @@ def test_a_bad_question_gets_a_sentence_that_names_the_field(service, body, name
         ({"query": "x", "entities": [" "]}, "entities.0"),
         ({"query": "x", "entities": ["x"] * 51}, "entities"),
         ({"query": "x", "entities": "warfarin"}, "entities"),
+        (
+            {"query": "x", "filter": {"year_from": 2020, "year_to": 1990}},
+            "filter: year_from 2020 is after year_to 1990",
+        ),
         ({"question": "x"}, "query is missing"),
     ],
 )

@@ -215,3 +215,13 @@ def test_a_chat_that_cannot_be_answered_is_refused(post, body):
     response = post("/v1/chat/completions", **body)
     assert response.status_code == 400, response.text
     assert response.json()["error"]["message"].endswith(".")
+
+
+def test_what_is_wrong_with_a_part_is_said_of_that_part(post):
+    parts = [{"type": "text", "text": "x"}, {"type": "image_url", "image_url": {"url": "x"}}]
+    said = post("/v1/chat/completions", messages=[{"role": "user", "content": parts}]).json()["error"]["message"]
+    assert said.startswith("The field messages.0.content.1.type: input should be 'text'.")
+    assert "[" not in said
+    for odd in (1, {"text": "x"}):
+        said = post("/v1/chat/completions", messages=[{"role": "user", "content": odd}]).json()["error"]["message"]
+        assert said == "The field messages.0.content: input should be a valid string."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -78,10 +79,20 @@ def run(
 
     Raises what is wrong with the request as one sentence, before anything is asked.
     """
-    for name, value in (("--concurrency", concurrency), ("--workers", workers), ("--limit", request.limit)):
+    capped = budget or Budget()
+    for name, value in (
+        ("--concurrency", concurrency),
+        ("--workers", workers),
+        ("--limit", request.limit),
+        ("--max-calls", capped.calls),
+        ("--max-tokens", capped.tokens),
+        ("--max-seconds", None if capped.seconds is None else math.ceil(capped.seconds)),
+    ):
         if value is not None and value < 1:
             raise BadInput(f"{name} must be at least 1, not {value}.")
     prepared = prepare(request, reporter)
+    if (capped.calls or capped.tokens) and not request.url and not _by_model(prepared):
+        reporter.say("  --max-calls and --max-tokens are a language model's; no method of this grid asks one.")
     with Journal(out) as journal:
         for difference in runs.begin(out, prepared):
             reporter.say(f"  {difference}")
@@ -107,6 +118,11 @@ def run(
         stopped=stopped,
         text=report.text(summary, out),
     )
+
+
+def _by_model(run: Run) -> bool:
+    """Whether a language model answers anywhere."""
+    return any(one.settings.reasoner.kind == "llm" for one in run.planned)
 
 
 def prepare(request: Request, reporter: Reporter) -> Run:
