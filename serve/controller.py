@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -98,6 +99,8 @@ class Controller:
     async def drain(self) -> None:
         """Refuse new requests; return when those in progress are answered, which needs the scorers to live on."""
         await self._drain.close()
+        if self._tracing is not None:
+            await asyncio.to_thread(self._tracing.flush)
 
 
 def _path(

@@ -40,6 +40,8 @@ APPLICATION, CONTROLLER = "hybrid-ir", "Controller"
 START_TIMEOUT_S = 600.0
 """Models load once a replica; from an object store that takes minutes."""
 MAX_PORT = 65_535
+SETTLE_S = 0.5
+"""What the controller has sent passes through Serve's proxy."""
 OBJECT_STORE_BYTES = 128 * 2**20
 """For a Ray of our own: requests are small."""
 
@@ -94,8 +96,9 @@ def run(
             _set_global_client(None)  # type: ignore[no-untyped-call]
             started.callback(ray.shutdown)
             _start_ray(index.settings, elsewhere)
-        # A Ray of our own takes Serve with it; shutting Serve down before would only take longer.
-        started.callback(serve.shutdown if _start_serve(host, port) and not own_ray else _delete)
+        started_serve = _start_serve(host, port)
+        if not own_ray:  # one of our own takes Serve with it
+            started.callback(serve.shutdown if started_serve else _delete)
         serve.run_many(
             [serve.RunTarget(target=app or build(), name=APPLICATION, route_prefix="/")],
             wait_for_applications_running=False,
@@ -209,7 +212,8 @@ def _drain(longest_request_s: float) -> None:
     controller = serve.get_deployment_handle(CONTROLLER, APPLICATION)
     try:
         controller.broadcast("drain").results(timeout_s=longest_request_s)
-    except Exception as error:  # it is ending anyway, and what is left gets its time as Serve gives it
+        time.sleep(SETTLE_S)
+    except Exception as error:  # it is ending anyway
         log.warning("Requests in progress were not waited for: %s", error)
 
 
