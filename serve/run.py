@@ -90,14 +90,14 @@ def run(
         port = free_port(host, port)
     say("Starting: models and index are loaded once for each replica.")
     with ExitStack() as started:
-        own_ray = not ray.is_initialized() and not elsewhere
+        ours = not ray.is_initialized() and not elsewhere
         if not ray.is_initialized():
             # This process may have ended a Ray with a Serve in it, and Serve would still take that for its own.
             _set_global_client(None)  # type: ignore[no-untyped-call]
             started.callback(ray.shutdown)
             _start_ray(index.settings, elsewhere)
         started_serve = _start_serve(host, port)
-        if not own_ray:  # one of our own takes Serve with it
+        if not ours:  # one of our own takes Serve with it
             started.callback(serve.shutdown if started_serve else _delete)
         serve.run_many(
             [serve.RunTarget(target=app or build(), name=APPLICATION, route_prefix="/")],

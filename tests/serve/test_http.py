@@ -10,7 +10,7 @@ import signal
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
@@ -18,6 +18,7 @@ import httpx
 import psutil
 import pytest
 import ray
+from running_service import replica, stopped, wait_for, wait_until_ready
 
 from hybrid_ir.errors import BadInput, Conflict
 from hybrid_ir.index import layout, retention
@@ -28,7 +29,7 @@ from hybrid_ir.settings import JobSettings, Settings
 from hybrid_ir.store import Store
 from ray_jobs.cluster import connected
 from ray_jobs.index import index, update
-from serve.run import Running, run
+from serve.run import run
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
@@ -92,42 +93,6 @@ def client(service):
     with httpx.Client(base_url=service.url, timeout=180, trust_env=False) as client:
         yield client
     wait_until_ready(service)
-
-
-def wait_until_ready(service: Running) -> None:
-    end = time.monotonic() + 60
-    while time.monotonic() < end:
-        ready = httpx.get(f"{service.url}/readyz", timeout=30, trust_env=False)
-        # A path that hung is left out for a while after it is back.
-        asked = {"query": "warfarin", "paths": ["dense"]}
-        found = httpx.post(f"{service.url}/v1/retrieve", json=asked, timeout=30, trust_env=False)
-        if {ready.status_code, found.status_code} == {200}:
-            return
-        time.sleep(0.2)
-    pytest.fail("not ready again after 60 s")
-
-
-def replica(name: str) -> psutil.Process:
-    """The process of a deployment's replica; Ray's processes are this one's children."""
-    for process in psutil.Process().children(recursive=True):
-        try:
-            title = " ".join(process.cmdline())
-        except psutil.Error:
-            continue
-        if title.startswith("ray::ServeReplica") and f":{name}" in title:
-            return process
-    raise AssertionError(f"no replica of {name} runs")
-
-
-@contextmanager
-def stopped(name: str):
-    """A replica that does not answer, and is not dead either."""
-    process = replica(name)
-    os.kill(process.pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(process.pid, signal.SIGCONT)
 
 
 def test_every_endpoint(client, service):
@@ -317,13 +282,6 @@ def test_a_replica_killed_under_load_costs_its_own_requests_at_most(client, serv
     assert len(lost) <= (3 if name == "Controller" else 0), lost
     assert all(chunks == by_paths[used] for used, chunks in served)
     assert client.get("/healthz").json()["build_id"] == service.build_id
-
-
-def wait_for(condition) -> None:
-    end = time.monotonic() + 180
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.05)
-    assert condition()
 
 
 def test_a_scorer_that_hangs_is_left_behind_and_said(client):

@@ -8,7 +8,7 @@ has them ``PMID`` (gold documents), ``subject`` or ``step``.
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -140,8 +140,7 @@ def _read(rows: Iterable[tuple[str, Any]], path: Path, name: str, strict: bool) 
         if len({folded(text) for text in question.options.values()}) < len(question.options):
             equal.append(question.id)
     if not questions:
-        first_problem = f" ({problems[0]})" if problems else ""
-        raise BadInput(f"{path}: no question that can be used{first_problem}.")
+        raise nothing_usable(path, problems)
     return AnswerSet(name, tuple(questions.values()), tuple(repeats), tuple(equal), tuple(problems))
 
 
@@ -167,6 +166,12 @@ def pubmedqa_pairs(data: str | Path, split: str) -> Iterator[tuple[GoldQuestion,
                 yield question, texts[row["id"]]
         except (KeyError, TypeError, ValueError) as error:
             raise BadInput(f"{folder}/questions.jsonl, line {number}: not in its usual form ({error!r}).") from error
+
+
+def nothing_usable(path: str | Path, problems: Sequence[str]) -> BadInput:
+    """For a file without a single question; the first problem says why."""
+    why = f" ({problems[0].rstrip('.')})" if problems else ""
+    return BadInput(f"{path}: no question that can be used{why}.")
 
 
 def _problem(row: Any, before: Container[str]) -> str:

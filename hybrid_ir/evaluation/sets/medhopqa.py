@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from hybrid_ir.errors import BadInput, NotFound
-from hybrid_ir.evaluation.sets.datasets import AnswerSet
+from hybrid_ir.evaluation.sets.datasets import AnswerSet, nothing_usable
 from hybrid_ir.evaluation.sets.questions import GoldQuestion
 
 NAME, FILE = "medhopqa", "medhopqa/MedHopQA_Test_Dataset.csv"
@@ -44,7 +44,7 @@ def read(path: Path, name: str, *, strict: bool = False) -> AnswerSet:
             continue
         questions[identity] = GoldQuestion(id=identity, question=text, answer=(row.get(SHORT) or "").strip(), hops=2)
     if not questions:
-        raise BadInput(f"{path}: no question that can be used{f' ({problems[0]})' if problems else ''}.")
+        raise nothing_usable(path, problems)
     return AnswerSet(name, tuple(questions.values()), problems=tuple(problems))
 
 

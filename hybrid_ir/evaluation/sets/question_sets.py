@@ -95,6 +95,8 @@ def _is_project_form(path: Path) -> bool:
 
 def _project_form(path: Path, strict: bool) -> AnswerSet:
     questions, problems = read_questions(path)
-    if problems and (strict or not questions):
-        raise BadInput(problems[0] if questions else f"{path}: no question that can be used ({problems[0]})")
+    if not questions:
+        raise datasets.nothing_usable(path, problems)
+    if problems and strict:
+        raise BadInput(problems[0])
     return AnswerSet(path.stem, tuple(questions), problems=tuple(problems))
